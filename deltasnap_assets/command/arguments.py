@@ -13,6 +13,7 @@ import typer
 from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core.support import learn_options, milliseconds
 
+_WORD = re.compile(r"[A-Za-z0-9_]+")
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,{_NAME.pattern})*")
 
@@ -64,7 +65,9 @@ def _none_empty(paths: list[str]) -> list[str]:
     return [_not_empty(path) for path in paths]
 
 
-TablePath = Annotated[str, typer.Argument(metavar="PATH", help="A table's folder or URL.", callback=_not_empty)]
+TablePath = Annotated[
+    str, typer.Argument(metavar="PATH", help="A table's folder or URL, or its configured name.", callback=_not_empty)
+]
 TablePaths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
@@ -73,6 +76,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
+        "--storage-option",
         "--option",
         "-o",
         metavar="KEY=VALUE",
@@ -88,13 +92,27 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         name = key.removesuffix(":")
         if not name or not equals:
-            raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
+            raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--storage-option")  # the text may be a secret
         try:
             options[name] = value if name == key else _number(value)
         except ValueError:
-            raise typer.BadParameter("Expected a number after KEY:=.", param_hint="--option") from None
+            raise typer.BadParameter("Expected a number after KEY:=.", param_hint="--storage-option") from None
     learn_options(options)
     return with_booleans(options)
+
+
+def table_at(text: str, option: list[str] | None) -> tuple[str, dict[str, Any]]:
+    """Return path and storage options of a table: of the one with this configured name, or at this path.
+
+    option: as given on the command line. Errors: typer.BadParameter; ConfigError if the text may be a name.
+    """
+    options = storage_options(option)
+    if not _WORD.fullmatch(text):
+        return text, options
+    from deltasnap_assets.command.targets import configured  # noqa: PLC0415  # slow to load, and a path needs none
+
+    table = configured(text)
+    return (text, options) if table is None else (table.path, {**table.storage_options, **options})
 
 
 def _number(text: str) -> int | float:

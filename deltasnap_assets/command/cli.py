@@ -18,6 +18,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.commands.changes_command import changes
+from deltasnap_assets.command.commands.check_command import check
 from deltasnap_assets.command.commands.driver_commands import diff, doctor, fleet, history, init
 from deltasnap_assets.command.commands.local_commands import demo, ui
 from deltasnap_assets.command.commands.refresh_command import refresh
@@ -108,7 +109,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
     *(inspect_table, history, diff, scan, changes),
     *(checkpoint, vacuum, verify),
-    *(fleet, doctor),
+    *(check, fleet, doctor),
 )
 """In the order of the help: start, read a table, maintain it, operate."""
 for _command in _COMMANDS:

@@ -42,8 +42,8 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
 def _prints_json(arguments: Sequence[str]) -> bool:
     """Return whether a command prints one JSON value. `scan` and `changes --format json` print one for each row."""
-    is_fleet = arguments[:1] == ["fleet"] and "--format json" in " ".join(arguments).replace("=", " ")
-    return "--json" in arguments or is_fleet
+    is_one_value = arguments[:1] in (["fleet"], ["check"])
+    return "--json" in arguments or (is_one_value and "--format json" in " ".join(arguments).replace("=", " "))
 
 
 def problem_of_stdout() -> str | None:

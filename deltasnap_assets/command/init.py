@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from deltasnap_assets.command.targets import is_pattern
 from deltasnap_assets.command.terminal import WarningLines
 from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import DiscoveryError, matching
@@ -28,7 +29,6 @@ from deltasnap_core.support import (
 )
 
 _NO_MATCH = "No folder that this pattern matches is a Delta table. Correct the pattern."
-_PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
 # The tables that deltasnap follows. All keys: docs/configuration.md.
 storage: .deltasnap/store         # the snapshot store: a folder, relative to this file, or a URL
@@ -65,9 +65,9 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
-        is_pattern = without_table = _is_pattern(place)
-        paths = matching(place, storage_options) if is_pattern else [place]
-        if is_pattern and _is_relative(place):
+        is_several = without_table = is_pattern(place)
+        paths = matching(place, storage_options) if is_several else [place]
+        if is_several and _is_relative(place):
             paths = [os.path.relpath(path) for path in paths]
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
@@ -77,7 +77,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
                 table = _found_table(path, _free_name(path, taken), storage_options)
                 if table.problem is not None:
                     warnings.clear()  # the problem explains them
-            if not table.is_table and is_pattern:
+            if not table.is_table and is_several:
                 continue
             if table.problem is not None:
                 table = replace(table, problem=_explained(table, storage_options))
@@ -100,13 +100,6 @@ def _explained(table: FoundTable, storage_options: Mapping[str, Any]) -> str | N
         if not table.is_table and matching(f"{pattern}/{LOG_FOLDER}", storage_options):
             advice = f"For the tables in it, use '{pattern}'."
     return visible(f"{fault.text} {advice}")
-
-
-def _is_pattern(place: str) -> bool:
-    """Return whether a place may match several folders. The path of an existing folder is none."""
-    if _PATTERN.search(place) is None:
-        return False
-    return is_url(place) or not os.path.exists(Path(place).expanduser())  # noqa: PTH110  # `Path.exists` raises PermissionError
 
 
 def _is_relative(path: str) -> bool:

@@ -21,7 +21,7 @@ _log = logger_of(__name__)
 
 def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
     """Return the log of a table. Its queries raise JavaError if they need Spark and it cannot start."""
-    spark = _configured()
+    spark = configured_spark()
     sessions = RunSession(PlainSession(session_config(spark)))
     return DeltaLog.for_table(
         sessions, path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
@@ -35,7 +35,7 @@ def spark_aside(path: str) -> Iterator[None]:
         yield
 
 
-def _configured() -> SparkSettings:
+def configured_spark() -> SparkSettings:
     """Return the configured session. If it is invalid, warn and return the default."""
     try:
         return load_spark_settings()

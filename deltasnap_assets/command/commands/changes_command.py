@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import StorageOptions, TablePath, column_names, storage_options
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, column_names, table_at
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
@@ -43,7 +43,7 @@ def changes(
     """
     if v1 > v2:
         raise typer.BadParameter(f"Expected the first version before the last, found {v1} and {v2}.")
-    options = storage_options(option)
+    path, options = table_at(path, option)
     destination = row_destination(form, out, limit)
     keys = None if key is None else column_names(key, "--key")
     names = None if columns is None else column_names(columns)

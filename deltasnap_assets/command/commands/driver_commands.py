@@ -16,6 +16,7 @@ from deltasnap_assets.command.arguments import (
     TablePaths,
     check_file_to_write,
     storage_options,
+    table_at,
 )
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
@@ -89,7 +90,7 @@ def history(
     from deltasnap_assets.command.views.history import LostCommits, history_json, history_table, read_history
     from deltasnap_core import TableLog
 
-    options = storage_options(option)
+    path, options = table_at(path, option)
     with explaining(path, options), without_listed_warnings():
         found = read_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT)
     for mark, text in fault_lines(found.faults):
@@ -123,7 +124,7 @@ def diff(
     from deltasnap_assets.command.views.condition_view import explaining
     from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
 
-    options = storage_options(option)
+    path, options = table_at(path, option)
     with explaining(path, options, one, other):
         pair = find_versions(path, options, one, other)
     with explaining(path, options, *pair.versions):

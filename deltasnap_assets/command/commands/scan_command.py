@@ -10,7 +10,7 @@ from deltasnap_assets.command.arguments import (
     StorageOptions,
     TablePath,
     column_names,
-    storage_options,
+    table_at,
     timestamp_argument,
 )
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
@@ -44,7 +44,7 @@ def scan(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
-    options = storage_options(option)
+    path, options = table_at(path, option)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import AsJson, StorageOptions, TablePath, storage_options, timestamp_argument
+from deltasnap_assets.command.arguments import AsJson, StorageOptions, TablePath, table_at, timestamp_argument
 from deltasnap_assets.quantities import HOUR_MS, counted
 
 _Version = Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")]
@@ -34,7 +34,7 @@ def inspect_table(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
-    options = storage_options(option)
+    path, options = table_at(path, option)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
     from deltasnap_assets.command.views.inspection import Wanted
@@ -58,7 +58,7 @@ def checkpoint(
     from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
     from deltasnap_assets.command.views.condition_view import explaining
 
-    options = storage_options(option)
+    path, options = table_at(path, option)
     with explaining(path, options, *(() if version is None else (version,))), spark_aside(path):
         written = delta_log_of(path, options).checkpoint(version)
     if as_json:
@@ -109,7 +109,7 @@ def vacuum(
     """
     if not dry_run:
         raise NeverDeletesError
-    options = storage_options(option)
+    path, options = table_at(path, option)
     retention_ms = None if retain is None else int(retain * HOUR_MS)
     from deltasnap_assets.command.views.vacuum_view import show_vacuum
 
@@ -126,7 +126,7 @@ def verify(
 
     Lists the folder of the table, and opens no data file. Needs Spark.
     """
-    options = storage_options(option)
+    path, options = table_at(path, option)
     from deltasnap_assets.command.views.verify_view import show_file_problems
 
     show_file_problems(path, options, version, as_json=as_json)

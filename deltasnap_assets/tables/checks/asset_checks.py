@@ -60,7 +60,7 @@ def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> It
     selected = {key.name for key in context.selected_asset_check_keys}
     of_run, ended = dict[Check, Verdict](), list[str]()
     for check in (check for check in TABLE_CHECKS if check.name in selected):
-        verdict = _verdict(check, facts)
+        verdict = table_verdict(check, facts)
         if verdict.is_evaluated:
             of_run |= {check: verdict} if verdict.is_of_run else {}
             yield _result(table, check, verdict)
@@ -73,7 +73,7 @@ def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> It
     record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
 
 
-def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
+def table_verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
     """Return the verdict of a check. An exception becomes the verdict, unless the table's condition explains it."""
     try:
         if (reason := unsupported(facts.condition)) and not isinstance(check, ReadableProtocol):

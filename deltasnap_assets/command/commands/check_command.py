@@ -1,0 +1,72 @@
+"""`deltasnap check`: the asset checks of tables, as a gate for CI."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deltasnap_assets.command.arguments import StorageOptions, check_file_to_write, storage_options
+
+
+class CheckFormat(StrEnum):
+    """A format for results."""
+
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class FailOn(StrEnum):
+    """The least severity that fails the command."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+def check(
+    targets: Annotated[
+        list[str],
+        typer.Argument(metavar="TARGET", help="Names of configured tables, folders or URLs; * and ? match."),
+    ],
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", metavar="LEVEL", help="error, or warn: warnings fail too.")
+    ] = FailOn.ERROR,
+    select: Annotated[
+        str | None, typer.Option(metavar="CHECKS", help="The checks, separated by commas. Default: all.")
+    ] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="LIMIT=VALUE", help="A limit, as in `checks` of the configuration; repeatable."),
+    ] = None,
+    form: Annotated[
+        CheckFormat, typer.Option("--format", metavar="FORMAT", help="table, json, junit, or github (annotations).")
+    ] = CheckFormat.TABLE,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to a file. Default: stdout.")
+    ] = None,
+    option: StorageOptions = None,
+) -> None:
+    """Evaluate the checks of tables, for CI. Needs no configuration, and no Spark for tables that fit into memory.
+
+    Exits with 1 if a check fails (a damaged log fails a check), with 3 if there is no table or its storage cannot be
+    reached, and with 2 if the command line is wrong.
+    """
+    options = storage_options(option)
+    if output is not None:
+        check_file_to_write(output)
+    from deltasnap_assets.command.views.check_view import GateRequest, check_targets, chosen_checks, limits_of
+
+    request = GateRequest(
+        checks=chosen_checks(select), limits=limits_of(limits or []), fails_on_warnings=fail_on is FailOn.WARN
+    )
+    gate = check_targets(targets, options, request)
+    text = gate.text(form)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+    raise typer.Exit(gate.exit_code)

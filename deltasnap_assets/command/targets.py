@@ -1,0 +1,74 @@
+"""What a command reads: a configured table by its name, a folder, a URL, or the tables that a pattern matches."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltasnap_assets.settings.config import TableSettings, is_dagster_name
+from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_discovered
+from deltasnap_assets.settings.loading import find_config, read_settings
+from deltasnap_core.support import LOG_FOLDER, is_url
+
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table to read, or why there is none. name: a configured name, otherwise a path or URL."""
+
+    name: str
+    table: TableSettings | None = None
+    problem: str | None = None
+
+
+def targets_of(text: str, options: Mapping[str, Any]) -> Iterator[Target]:
+    """Yield the tables that an argument names: one, or those that a pattern matches.
+
+    A configured name wins over a folder: `./events` is always the folder. options: for the storage of each table.
+    Errors: those of the configuration, if the text may be a name in it.
+    """
+    if (table := configured(text)) is not None:
+        together = {**table.storage_options, **options}
+        yield Target(name=table.name, table=table.model_copy(update={"storage_options": together}))
+        return
+    try:
+        paths = _paths(text, options) if is_pattern(text) else [text]
+    except DiscoveryError as error:
+        yield Target(name=text, problem=str(error))
+        return
+    for path in paths:
+        yield Target(name=path, table=TableSettings(name=_name_of(path), path=path, storage_options=dict(options)))
+    if not paths:
+        yield Target(name=text, problem=f"The pattern {text} matches no Delta table. Correct the pattern.")
+
+
+def is_pattern(place: str) -> bool:
+    """Return whether a place may match several folders. The path of an existing folder is none."""
+    if _PATTERN.search(place) is None:
+        return False
+    return is_url(place) or not os.path.exists(Path(place).expanduser())  # noqa: PTH110  # `Path.exists` raises PermissionError
+
+
+def configured(text: str) -> TableSettings | None:
+    """Return the table that has this name in the configuration file; None: there is none. Errors: ConfigError."""
+    if not is_dagster_name(text) or (file := find_config(os.environ, Path.cwd())) is None:
+        return None
+    settings = read_settings(file)
+    found = [table for table in settings.tables if table.name == text]
+    if not found and settings.discover:
+        found = [table for table in with_discovered(settings, lambda _: None).tables if table.name == text]
+    return found[0] if found else None
+
+
+def _paths(pattern: str, options: Mapping[str, Any]) -> list[str]:
+    found = matching(f"{pattern.rstrip('/')}/{LOG_FOLDER}", options)
+    return [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
+
+
+def _name_of(path: str) -> str:
+    return re.sub(r"\W+", "_", path.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"
