@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
 from deltasnap_assets.settings.config import Settings
 from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
-from deltasnap_core.support import EngineUse, ManifestName, SparkProvider
+from deltasnap_core.support import EngineUse, ManifestName, SparkProvider, once
 
 
 class HeldVersions:
@@ -21,7 +20,7 @@ class HeldVersions:
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
 
-    @cached_property
+    @once
     def store(self) -> SnapshotStore:
         """The configured store."""
         settings = self._settings

@@ -65,10 +65,6 @@ Delivered = Mapping[str, Reported]
 """What was reported, by service, table and path: the cursor of the sensor."""
 Condition = tuple[str, TableStatus]
 """The path of a table, and its condition."""
-_ELSEWHERE = "@elsewhere"
-"""The key of `Delivered` with the time since when the store has a table at another path, by table."""
-_POLLED_AFTER_MS = 60 * 60 * 1000
-"""A table that moved was polled by then: the store has its new path."""
 
 
 def alert_of(table: str, status: TableStatus, reported: Reported, settings: Settings, now_ms: int) -> str | None:
@@ -157,15 +153,14 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
     a service does not accept do not delay all others.
     Errors: StorageError.
     """
-    urls, now, delivered = settings.alerts.urls, system_clock(), dict(before)
+    urls, now = [each.get_secret_value() for each in settings.alerts.urls], system_clock()
     found = _conditions(settings, instance, now)
-    since = _since_elsewhere(found, before.get(_ELSEWHERE, {}), now)
-    _keep(delivered, _ELSEWHERE, since)
-    found = {name: each for name, each in found.items() if now - (since.get(name) or 0) >= _POLLED_AFTER_MS}
+    current = {_key(name, path, url) for name, (path, _) in found.items() for url in urls}
+    delivered = {key: reported for key, reported in before.items() if key in current}
     start = now // (_EVERY_SECONDS * 1000) % max(len(found), 1)
     names = [*found][start:] + [*found][:start]
     count, refused, is_late = 0, list[AlertError](), False
-    for place, url in enumerate(each.get_secret_value() for each in urls):
+    for place, url in enumerate(urls):
         service, ends_at = service_of(url), time.monotonic() + _MAX_SECONDS / len(urls)
         for name in names:
             path, status = found[name]
@@ -182,16 +177,11 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
                 count += 1
                 is_over = status.level is TableLevel.HEALTHY
                 after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
-            _keep(delivered, key, after)
+            delivered[key] = after
     text = f"Sent {counted(count, 'message')}." if count else "No table has a new problem or has recovered."
     texts = [text, *(["The next tick sends the rest."] if is_late else []), *map(str, refused[:1])]
+    delivered = {key: reported for key, reported in delivered.items() if reported}
     return Sent(" ".join(texts), delivered, next(iter(refused), None))
-
-
-def _keep(delivered: dict[str, Reported], key: str, reported: Reported) -> None:
-    """Replace what was reported of a table; empty: forget it."""
-    delivered.pop(key, None)
-    delivered.update({key: reported} if reported else {})
 
 
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, Condition]:
@@ -213,12 +203,6 @@ def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table: Table
     if polls.read(table.name) is not None or not instance.fetch_materializations(asset, limit=1).records:
         return None
     return TableStatus.of(Problem.of(ProblemKind.LOST_STATUS))
-
-
-def _since_elsewhere(found: Mapping[str, Condition], before: Reported, now_ms: int) -> Reported:
-    """Return since when the store has a table at another path, by table."""
-    names = (n for n, (_, status) in found.items() if any(p.kind is ProblemKind.OTHER_TABLE for p in status.problems))
-    return {name: before.get(name) or now_ms for name in names}
 
 
 def _key(table: str, path: str, url: str) -> str:

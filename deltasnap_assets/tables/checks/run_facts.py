@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import dagster as dg
@@ -29,6 +28,7 @@ from deltasnap_core.support import (
     ChecksumDifference,
     compare_time_with_log,
     compare_with_log,
+    once,
     read_checksum,
     system_clock,
 )
@@ -96,7 +96,7 @@ class RunFacts:
     def now_ms(self) -> int:
         return system_clock()
 
-    @cached_property
+    @once
     def late_checksum(self) -> int | None:
         stored = self.snapshots.stored_versions(self.table)[-2:]
         if len(stored) < 2 or stored[1] not in self.versions:
@@ -105,7 +105,7 @@ class RunFacts:
         is_known = self.snapshots.versions.manifests(self.table.name, [before])[before].checksum_file is not None
         return None if is_known or before not in self.snapshots.listing(self.table).checksums else before
 
-    @cached_property
+    @once
     def _checksums(self) -> dict[int, VersionChecksum | None]:
         """The checksum of each version that has one; None: it cannot be read."""
         log_store = log_of(self.table).store

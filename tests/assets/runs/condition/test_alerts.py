@@ -376,23 +376,19 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(fleet: Fleet, 
     assert fleet.tick() == "Sent 1 message."
 
 
-def test_name_taken_by_another_table_is_reported_unless_the_table_just_moved(
-    fleet: Fleet, chat: Chat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    began, sent = system_clock(), list[int]()
-    for minutes, path in (
-        (0, "/lake/old"),
-        (30, "/lake/events"),
-        (60, "/lake/old"),
-        (100, "/lake/old"),
-        (120, "/lake/old"),
-    ):
-        monkeypatch.setattr(alerts, "system_clock", lambda at=began + minutes * 60_000: at)
-        fleet.note(path=path)
-        fleet.tick()
-        sent.append(len(chat.texts))
-    assert sent == [0, 0, 0, 0, 1]
+def test_name_taken_by_another_table_is_reported(fleet: Fleet, chat: Chat) -> None:
+    fleet.note(path="/lake/old")
+    fleet.tick()
     assert "The store has another table of this name, at /lake/old." in chat.texts[0]
+
+
+def test_cursor_forgets_tables_and_services_that_are_removed(fleet: Fleet, chat: Chat) -> None:
+    fleet.note(ERROR)
+    fleet.tick()
+    (key,) = json.loads(fleet.cursor or "{}")
+    fleet.cursor = json.dumps({key: {"broken": None}, "gone/0/0": {"broken": None}, f"{key}0": {"broken": None}})
+    assert fleet.tick() == "No table has a new problem or has recovered."
+    assert json.loads(fleet.cursor) == {key: {"broken": None}}
 
 
 def test_discovered_table_that_lost_its_log_is_reported(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
