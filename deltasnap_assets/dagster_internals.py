@@ -14,9 +14,6 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 # `dg.AssetsDefinition` of an observable asset takes it.
 from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType
 
-# The result of a partition mapping.
-from dagster._core.definitions.partitions.mapping import UpstreamPartitionsResult
-
 # `dg.define_asset_job` returns an instance of it.
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
@@ -34,5 +31,4 @@ __all__ = [
     "AssetCheckExecutionRecordStatus",
     "AssetExecutionType",
     "UnresolvedAssetJobDefinition",
-    "UpstreamPartitionsResult",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from deltasnap_assets.checks.check import Check, Verdict
@@ -60,17 +60,7 @@ class PollFindings:
     examined_checkpoint: str | None = None
 
 
-FACTS = (
-    "latest_version",
-    "last_commit_ms",
-    "stale_after_ms",
-    "facts_version",
-    "vacuum_bytes",
-    "counted_files",
-    "checked_version",
-    "checked_inputs",
-    "examined_checkpoint",
-)
+FACTS = tuple(each.name for each in fields(PollFindings) if each.name not in ("problems", "is_replaced", "is_examined"))
 """The fields that replace those of the last poll with the same names."""
 
 

@@ -29,9 +29,9 @@ class PartitionKeyError(DeltaSnapError):
 class VersionPartitions(dg.DynamicPartitionsDefinition):
     """Dynamic partitions whose key ranges are version ranges, regardless of the order of insertion and of other keys.
 
-    In Dagster's own class, ranges follow the order of insertion. Here a range of one key is that key, even if the
-    instance does not know it: a stored version can be loaded with a new instance. For Dagster's other processes this is
-    a plain `DynamicPartitionsDefinition` of the same name, to which it is equal.
+    In Dagster's own class, ranges and the last partition follow the order of insertion. Here a range of one key is that
+    key, even if the instance does not know it: a stored version can be loaded with a new instance. For Dagster's other
+    processes this is a plain `DynamicPartitionsDefinition` of the same name, to which it is equal.
     """
 
     def __hash__(self) -> int:
@@ -52,6 +52,20 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
             held[key] = found
         return found
 
+    def get_last_partition_key(self) -> str | None:
+        """Return the highest version; None: there is none."""
+        versions = known_versions(self.get_partition_keys())
+        return key_of(versions[-1]) if versions else None
+
+
+LatestVersion = dg.LastPartitionMapping
+"""The partition mapping to the highest version of a table.
+
+    ins={"files": dg.AssetIn(["events", "all_files"], partition_mapping=LatestVersion())}
+
+Other processes of Dagster, such as the UI and the daemon, use the last partition. That is the same one, because
+partitions are kept in numeric order: see `partition_order`.
+"""
 
 _held_keys: ContextVar[dict[tuple[str | None, int, int], Sequence[str]] | None] = ContextVar("held_keys", default=None)
 

@@ -77,19 +77,8 @@ def test_without_versions_nothing_is_mapped() -> None:
     assert not list(downstream.get_partition_keys())
 
 
-def test_processes_without_this_package_see_the_last_partition() -> None:
-    from dagster._core.remote_representation.external_data import RepositorySnap
-    from dagster._serdes import deserialize_value, serialize_value
-
-    snapshot = RepositorySnap.from_def(definitions().get_repository_def())
-    read = deserialize_value(serialize_value(snapshot), RepositorySnap)
-    (report,) = [node for node in read.asset_nodes if node.asset_key == dg.AssetKey("report")]
-    (edge,) = report.parent_edges
-    assert type(edge.partition_mapping) is dg.LastPartitionMapping
-
-
 def test_public_names_can_be_imported_under_both_names_of_the_package() -> None:
-    names = {"DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings"}
+    names = {"DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings", "versions_of_time_window"}
     assert {*vars(deltasnap_assets)["__all__"]} == names
     assert all(getattr(dagster_deltasnap, name) is getattr(deltasnap_assets, name) for name in names)
     assert dagster_deltasnap.__version__ == deltasnap_core.__version__ == version("dagster-deltasnap")
