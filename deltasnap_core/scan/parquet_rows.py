@@ -1,4 +1,4 @@
-"""ParquetRows: the rows of data files, read with Spark's own Parquet reader.
+"""The rows of data files, read with Spark's own Parquet reader.
 
 A file is read with the column names of the table's version; a column that it lacks is null.
 
@@ -8,7 +8,6 @@ Source: PROTOCOL.md, Column Mapping; Reader Requirements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -23,34 +22,30 @@ _VERSION_1 = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileForm
 """Spark's Parquet source. A session may prefer its version 2, which has no `_metadata`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetRows:
-    """Reads the rows of files of one version of a table, with the physical columns."""
+def parquet_rows(table: ScannedTable, paths: list[str], pushed: Sequence[str]) -> DataFrame:
+    """Return the rows of files of one version of a table, with the physical columns.
 
-    table: ScannedTable
-    pushed: Sequence[str] = ()
-    """Conditions that Spark may push down into the files, as in Skipping."""
-
-    def read(self, paths: list[str]) -> DataFrame:
-        """Return the rows of files, by the names that Spark reads them by. Errors: as Scan.to_df."""
-        mode = self.table.columns.mapping_mode
-        partitions = {column.name for column in self.table.columns.partition}
-        data_fields = [field for field in self.table.schema if field.name not in partitions]
-        reader = self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
-        # The log has the partition values: Spark must not derive them from the names of folders.
-        reader = reader.options(**NAMED_FILES, recursiveFileLookup="true")
-        if mode == "id":
-            # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
-            # code hardly ever uses.
-            self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
-        try:
-            rows = _with_metadata(reader, paths)
-        except PySparkException as error:
-            if error.getCondition() != "PATH_NOT_FOUND":
-                _ = self.table.no_rows  # raises CorruptLogError if the schema is the cause
-                raise
-            raise self.table.missing_file((error.getMessageParameters() or {}).get("path", paths[0])) from error
-        return reduce(DataFrame.where, self.pushed, rows)
+    paths:  the names that Spark reads them by. pushed: conditions that Spark may push down into them, as in Skipping.
+    Errors: as Scan.to_df.
+    """
+    mode = table.columns.mapping_mode
+    partitions = {column.name for column in table.columns.partition}
+    data_fields = [field for field in table.schema if field.name not in partitions]
+    reader = table.spark.read.schema(physical_schema(StructType(data_fields), mode))
+    # The log has the partition values: Spark must not derive them from the names of folders.
+    reader = reader.options(**NAMED_FILES, recursiveFileLookup="true")
+    if mode == "id":
+        # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
+        # code hardly ever uses.
+        table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+    try:
+        rows = _with_metadata(reader, paths)
+    except PySparkException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            _ = table.no_rows  # raises CorruptLogError if the schema is the cause
+            raise
+        raise table.missing_file((error.getMessageParameters() or {}).get("path", paths[0])) from error
+    return reduce(DataFrame.where, pushed, rows)
 
 
 def _with_metadata(reader: DataFrameReader, paths: list[str]) -> DataFrame:

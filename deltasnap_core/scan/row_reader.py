@@ -1,6 +1,6 @@
 """RowReader: the rows of data files with the columns of the table.
 
-`FileLookup` finds the files, `ParquetRows` reads them, and `RowJoins` adds partition values, and removes deleted rows.
+`FileLookup` finds the files, `parquet_rows` reads them, and `RowJoins` adds partition values, and removes deleted rows.
 Files without a deletion vector are not part of that join. For the changes between versions, only chosen rows of a file
 are read, and each row gets numbers of its file as columns.
 """
@@ -18,7 +18,7 @@ from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
-from deltasnap_core.scan.parquet_rows import ParquetRows
+from deltasnap_core.scan.parquet_rows import parquet_rows
 from deltasnap_core.scan.physical_schema import to_logical
 from deltasnap_core.scan.row_joins import ListedRows, RowJoins, rows_listed, typed_value
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -69,7 +69,7 @@ class RowReader:
 
     def _rows(self, files: list[DataFile], listed: ListedRows | None) -> DataFrame:
         """Return the rows of files. listed: what the listed rows of all of them are; None: no rows are listed."""
-        rows = ParquetRows(self.table, self.pushed).read(list(dict.fromkeys(file.readable for file in files)))
+        rows = parquet_rows(self.table, list(dict.fromkeys(file.readable for file in files)), self.pushed)
         partitions = self.table.columns.partition
         texts = {column: [file.partition_values.get(column.physical_name) for file in files] for column in partitions}
         values = {column: typed_value(self.table, _literal(texts[column][0]), column) for column in partitions}
