@@ -35,12 +35,12 @@ from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
+from deltasnap_core.snapshot.segment_refresh import updated_segment
 from deltasnap_core.snapshot.session_properties import (
     staleness_limit_ms as session_staleness_limit_ms,
     with_session_defaults,
 )
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.snapshot_loader import load_snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
@@ -208,7 +208,7 @@ class DeltaLog:
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
         """Return the newest segment, and its commits newer than the old one. Delta's `getUpdatedLogSegment`."""
-        return self._management.get_updated_log_segment(old_segment)
+        return updated_segment(self._context.table_log.builder, old_segment)
 
     def get_snapshot_at(
         self,
@@ -302,7 +302,7 @@ class DeltaLog:
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
             log = self._context.table_log.version_log(segment, catalog)
-            return load_snapshot(
+            return Snapshot.load(
                 self._context, log, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING
             )
         return snapshot

@@ -58,6 +58,37 @@ class Snapshot(TableVersion):
         super().__init__(Fallback(version))
         _log.info("Created snapshot %s", self)
 
+    @classmethod
+    def load(
+        cls,
+        context: TableContext,
+        log: VersionLog,
+        *,
+        predecessor: Snapshot | None = None,
+        min_file_retention_timestamp: int | None = None,
+        is_current: bool = False,
+    ) -> Snapshot:
+        """Return the snapshot of a version; nothing is read yet. Delta's `createSnapshot`.
+
+        log:         of the version, from `TableLog.version_log`.
+        predecessor: a snapshot of any version of the same table, whose data is reused.
+        is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
+        """
+        provider = log.segment.checkpoint_provider
+        start = "" if provider.is_empty else f" starting from checkpoint {provider.version}"
+        _log.info("Loading version %d%s.", log.version, start)
+        return cls(
+            context,
+            replace(
+                log,
+                known=None if predecessor is None else predecessor.log.best_known,
+                validate_state=context.options.validate_state is not False,
+            ),
+            min_file_retention_timestamp=min_file_retention_timestamp,
+            known_state=None if predecessor is None else predecessor.known_state,
+            keep_state=is_current and context.options.cache_state,
+        )
+
     @property
     def checksum(self) -> VersionChecksum | None:
         """The parsed `.crc` file of the version; None: there is none, or it cannot be parsed."""

@@ -10,12 +10,10 @@ from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommit
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import logger_of
-from deltasnap_core.snapshot.segment_refresh import first_segment, next_segment, segment_after_commit, updated_segment
+from deltasnap_core.redaction import logger_of, redacted
+from deltasnap_core.snapshot.segment_refresh import first_segment, next_segment, segment_after_commit
 from deltasnap_core.snapshot.snapshot import InitialSnapshot, Snapshot
-from deltasnap_core.snapshot.snapshot_loader import load_snapshot, warn_of_replaced_log
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.log_store import FileStatus
 
 _log = logger_of(__name__)
 
@@ -94,7 +92,7 @@ class SnapshotManagement:
             log = self._context.table_log.version_log(segment)
             if segment.version == committed_version:
                 log = replace(log, known_checksum=new_checksum)
-            snapshot = load_snapshot(self._context, log, predecessor=previous, is_current=True)
+            snapshot = Snapshot.load(self._context, log, predecessor=previous, is_current=True)
             return self._replace_snapshot(previous, snapshot, started)
 
     def get_log_segment_after_commit(self, committed_version: int, pre_commit_segment: LogSegment | None) -> LogSegment:
@@ -103,10 +101,6 @@ class SnapshotManagement:
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
         )
-
-    def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """See DeltaLog."""
-        return updated_segment(self._builder, old_segment)
 
     def get_snapshot_at(
         self,
@@ -130,7 +124,7 @@ class SnapshotManagement:
         else:
             checkpoint = last_checkpoint_hint.version if last_checkpoint_hint else _checkpoint_of(current)
             segment = self._builder.build(version, checkpoint_version=checkpoint, catalog=catalog)
-        return load_snapshot(
+        return Snapshot.load(
             self._context,
             self._context.table_log.version_log(segment, catalog),
             predecessor=current,
@@ -169,12 +163,12 @@ class SnapshotManagement:
         if segment is None:
             return InitialSnapshot(self._context, now_ms=self._context.table_log.clock())
         log = self._context.table_log.version_log(segment, catalog)
-        return load_snapshot(self._context, log, predecessor=previous, is_current=True)
+        return Snapshot.load(self._context, log, predecessor=previous, is_current=True)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
         if snapshot is not previous:
-            warn_of_replaced_log(previous, snapshot)
+            _warn_of_replaced_log(previous, snapshot)
             previous.close(successor=snapshot)
             _log.info("Updated snapshot to %s", snapshot)
         return snapshot
@@ -197,6 +191,35 @@ class SnapshotManagement:
             _log.warning("An update in the background failed, the snapshot stays: %s", error)
         finally:
             self._update_lock.release()
+
+
+def _warn_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
+    """Log a warning if the new log does not continue the old one: recreated, restored, rewritten or cut off."""
+    before, after = old.log_segment, new.log_segment
+    path = redacted(before.log_path)
+    known = {file.path: file for file in before.deltas}
+    changed = [file.name for file in after.deltas if known.get(file.path, file) != file]
+    if after.version < before.version:
+        _log.warning("The log at %s went back from version %d to %d.", path, before.version, after.version)
+    elif changed:
+        _log.warning("The log at %s was replaced: %s has changed.", path, changed[0])
+    elif after.version == before.version and not after.continues(before):
+        _log.info("The log at %s has another checkpoint for version %d.", path, after.version)
+    _warn_of_other_table_id(old, new)
+
+
+def _warn_of_other_table_id(old: Snapshot, new: Snapshot) -> None:
+    if old.version < 0 or new.version < 0 or not old.log.is_loaded:
+        return
+    try:
+        before, after = old.metadata.id, new.metadata.id
+    except DeltaSnapError as error:
+        _log.debug("The id of the table is not known: %s", error)
+        return
+    if before != after:
+        _log.warning(
+            "Change in the table id detected while updating snapshot: %s in %s, %s in %s.", before, old, after, new
+        )
 
 
 def _checkpoint_of(snapshot: Snapshot | None) -> int | None:

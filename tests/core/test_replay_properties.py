@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.snapshot.snapshot_loader import load_snapshot
+from deltasnap_core.snapshot.snapshot import Snapshot
 from tests.builders import mtime_of, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
@@ -92,7 +92,7 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
             others = frozenset(name for other, files in names.items() if other != version for name in files)
             segment = builder.build(last, exclude_checkpoints=others)
             assert segment.checkpoint_provider.version == version
-            snapshot = load_snapshot(
+            snapshot = Snapshot.load(
                 log.context, log.context.table_log.version_log(segment), min_file_retention_timestamp=EXPIRED
             )
             assert_agrees(snapshot, states[last])

@@ -151,17 +151,6 @@ def test_version_of_a_catalog_table_is_its_latest() -> None:
     assert table(store_of(3)).at(timestamp=mtime_of(99), catalog=catalog).version == 2
 
 
-def test_missing_required_timestamp_is_reported_the_same_by_every_query() -> None:
-    enabled = {"delta.enableInCommitTimestamps": "true"}
-    store = MemoryLogStore()
-    store.put_commit(0, commit_info(inCommitTimestamp=1000), timed_protocol(), metadata(configuration=enabled))
-    store.put_commit(1, commit_info(), add("a"))
-    log = table(store)
-    assert log.at(0).timestamp == 1000
-    with pytest.raises(Exception, match=r"00001\.json.*inCommitTimestamp"):
-        _ = log.at(1).timestamp
-
-
 def test_timestamp_of_zero_is_a_timestamp() -> None:
     enabled = {"delta.enableInCommitTimestamps": "true"}
     store = MemoryLogStore()
@@ -362,20 +351,6 @@ def test_cursor_text_is_parsed_and_other_text_is_rejected() -> None:
     ):
         with pytest.raises(ValueError, match=r"cursor|JSON|value|nested"):
             LogCursor.from_text(text)
-
-
-# The files that may be ignored.
-
-
-@pytest.mark.parametrize(
-    "hint",
-    [b"", b"{", b"[" * 100_000, b'{"version":99}', b'{"version":9223372036854775807}', b'{"version":1e400}', b"\xff"],
-    ids=["empty", "half", "nested", "beyond", "greatest", "number", "bytes"],
-)
-def test_useless_hint_never_fails_a_load(hint: bytes) -> None:
-    store = store_of(3)
-    store.put("_last_checkpoint", hint)
-    assert table(store).latest().version == 3
 
 
 def test_huge_hint_is_ignored(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,34 +6,26 @@ import gc
 import logging
 import weakref
 from threading import Barrier, Event, Thread, enumerate as enumerate_threads
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.snapshot.snapshot_loader import warn_of_replaced_log
-from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     TABLE_PATH,
     UUIDS,
-    MemoryLogStore,
     add,
-    checkpoint,
-    commits,
     compaction_file,
     content,
     metadata,
     mtime_of,
     protocol,
     staged_commit_file,
-    status,
 )
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table
@@ -127,30 +119,6 @@ def test_replacing_the_snapshot_closes_the_old_one_and_logs_it(table: Table, cap
     assert f"Updated snapshot to {new}" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ((commits(0, 3),), (commits(0, 2),), "went back from version 3 to 2."),
-        ((commits(0, 3),), (commits(0, 2), [status(commit_name(3), size=1)]), f"was replaced: {commit_name(3)} has"),
-        ((commits(0, 3), checkpoint(1)), (commits(3, 3), checkpoint(2)), "has another checkpoint for version 3."),
-        ((commits(0, 3),), (commits(0, 3),), None),
-        ((commits(0, 3),), (commits(0, 4),), None),
-    ],
-    ids=["shorter", "other commit", "other checkpoint", "the same", "longer"],
-)
-def test_log_that_does_not_continue_the_known_one_is_reported(
-    before: Any, after: Any, message: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    def snapshot(files: Any) -> Any:
-        segment = LogSegmentBuilder(MemoryLogStore(*files), LOG_PATH).build()
-        return SimpleNamespace(log_segment=segment, version=-1)
-
-    with caplog.at_level(logging.INFO):
-        warn_of_replaced_log(snapshot(before), snapshot(after))
-    assert [message in text for text in caplog.messages if message] == [True] * (message is not None)
-    assert message is not None or not caplog.messages
-
-
 def test_each_clock_has_its_own_table() -> None:
     one, other = DeltaLog.for_table(None, "/tables/t", clock=lambda: 1), DeltaLog.for_table(None, "/tables/t")
     assert [log.context.table_log.clock() == 1 for log in (one, other)] == [True, False]
@@ -199,15 +167,6 @@ def test_stale_snapshot_is_updated_before_it_is_returned(table: Table) -> None:
     table.commit(1)
     table.clock.advance(1001)
     assert log.update(staleness_acceptable=True).version == 1
-
-
-def test_update_by_default_accepts_no_stale_snapshot(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SnapshotManagement, "_update_in_background", lambda *_: None)
-    table.commit(0)
-    log = table.log(staleness_limit_ms=1000)
-    log.update()
-    table.commit(1)
-    assert log.update().version == 1
 
 
 def test_scans_know_the_totals_after_a_count(table: Table) -> None:
@@ -470,14 +429,3 @@ def test_following_many_commits_keeps_only_the_last_snapshot(table: Table) -> No
     del snapshot
     gc.collect()
     assert sum(ref() is not None for ref in seen) == 1
-
-
-def test_table_that_is_recreated_at_version_0_is_detected_by_its_id(
-    table: Table, caplog: pytest.LogCaptureFixture
-) -> None:
-    table.commits(0, 0)
-    log = table.log()
-    assert log.snapshot.metadata.id == "table-id"
-    table.files.put_commit(0, protocol(), metadata(table_id="another"), mtime=mtime_of(9))
-    assert log.update().version == 0
-    assert "Change in the table id detected while updating snapshot: table-id" in caplog.text

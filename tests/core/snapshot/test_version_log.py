@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any
 
 import pytest
@@ -278,10 +277,3 @@ def test_invalid_schema_raises_an_error_that_names_log_and_version(table: Table,
     with pytest.raises(CorruptLogError, match=r"line 2: metadata of version 0: metaData\.schemaString") as found:
         _ = table.log().snapshot.schema
     assert len(str(found.value)) < 400
-
-
-def test_every_new_snapshot_is_reported(table: Table, caplog: pytest.LogCaptureFixture) -> None:
-    table.commit(0)
-    with caplog.at_level(logging.INFO):
-        snapshot = table.log().snapshot
-    assert f"Created snapshot {snapshot}" in [record.getMessage() for record in caplog.records]

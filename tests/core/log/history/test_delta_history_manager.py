@@ -254,17 +254,6 @@ def test_versions_of_a_log_with_a_63_bit_version_cost_only_existing_files() -> N
     assert error.value.missing.runs == ((0, great - 1),)
 
 
-def test_commit_without_the_timestamp_it_must_have_is_corrupt() -> None:
-    manager = manager_of(
-        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)),
-        (add("a"),),
-        (commit_info(inCommitTimestamp=300),),
-    )
-    with pytest.raises(CorruptLogError) as error:
-        manager.commit_timestamps()
-    assert error.value.path == commits(1, 1)[0].path
-
-
 @pytest.mark.parametrize(
     ("timestamp", "options", "expected"),
     [
