@@ -36,7 +36,7 @@ from deltasnap_assets.runs.observe import Asked, Page, Seen
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.plan import Known, Stored
 from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogPoll, LogRelation, ManifestName
 from tests.assets.checks.known import condition, counted, fault
@@ -44,6 +44,8 @@ from tests.assets.runs.condition.poll_records_builders import WARNING, noted
 
 NOW = 100 * DAY_MS
 TABLE = TableSettings(name="events", path="/lake/events")
+ONE_AT_ONCE = TABLE.model_copy(update={"max_versions_per_run": 1})
+LATE = TABLE.model_copy(update={"versions": Since(since=5)})
 VERSIONS = (0, 1, 2, 3)
 FOLLOWED = LogCursor(table_id="g", version=3)
 STATUS = LogStatus(table_id="g", latest=3, versions=VERSIONS)
@@ -71,8 +73,8 @@ def stored(*versions: int, lost: VersionRanges | None = None) -> Stored:
 
 def seen(asked: Asked = Asked.TICK, *, fields: Mapping[str, Any] | None = None, **parts: Any) -> Seen:
     """Return a table of four versions that is complete, unless these fields or parts differ."""
-    values: dict[str, Any] = {"asked": asked, "cursor": FOLLOWED, **(fields or {})}
-    found = Seen(settings=Settings(tables=(TABLE,)), table=TABLE, instance=cast(Any, None), **values)
+    values: dict[str, Any] = {"table": TABLE, "asked": asked, "cursor": FOLLOWED, **(fields or {})}
+    found = Seen(settings=Settings(tables=(TABLE,)), instance=cast(Any, None), **values)
     known: dict[str, Any] = {
         "news": IDLE,
         "page": Page(),
@@ -203,6 +205,14 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
     ),
     "tick: versions of a failed run, an hour later": (
         seen(missed=missed(0, 3), known=MISSING, log=LOG_OF_TWO, look=HOUR_AGO), ["looked", WAITS],
+    ),
+    "tick: a backlog waits after a failed run": (
+        seen(fields={"table": ONE_AT_ONCE}, news=NEWS, log=LOG_OF_FIVE, known=MISSING, missed=missed(2, 3)),
+        ["looked", WAITS],
+    ),
+    "tick: the latest version is not wanted yet": (
+        seen(fields={"table": LATE, "cursor": None}, news=None, known=Known()),
+        ["partitions: drop [], add []", "follow None", "looked", f"say: {LATE.why_none_wanted(3)}"],
     ),
     "tick: a table that is broken waits": (
         seen(look=Look(at_ms=NOW, fault=FAULT)), [f"say: events is broken: {FAULT} Next poll in 60 s."],

@@ -6,8 +6,6 @@ import os
 import shutil
 import signal
 from collections import Counter
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,23 +13,16 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.commits.fresh_table import FreshTable
-from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
-from deltasnap_assets.checks.registry import CheckSettings
-from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.planning.names import RANGE_START_TAG, REFRESH_JOB
+from deltasnap_assets.runs.planning.names import RANGE_START_TAG
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
-from deltasnap_assets.settings.config import Settings, Since, TableSettings
-from deltasnap_assets.tables import run_snapshots
-from deltasnap_assets.tables.fact_queries import FactQueries
-from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotStore
+from deltasnap_assets.settings.config import Since
+from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.support import LastPoll
-from tests.assets.followed_table import EVENTS, FollowedTable, health, materialize
+from tests.assets.followed_table import EVENTS, FollowedTable, materialize
 from tests.assets.runs.refresh_builders import STATS, Refreshed
-from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
 
@@ -147,24 +138,6 @@ def test_warning_of_a_check_about_a_version_ends_when_that_version_is_rolled_bac
 
 
 @pytest.mark.slow
-def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path: Path) -> None:
-    table = Refreshed(tmp_path, versions=Since(since=2))
-    table.write(0, 3)
-    assert table.refresh() == (2, 3)
-    shutil.rmtree(table.path)
-    write_log(table.path, {0: [protocol(), metadata(table_id="another")]})
-    store = SnapshotStore.open(None, table.settings.storage)
-    for _ in range(2):
-        assert table.refresh() == ()
-        (row,) = store.fleet(["events"]).to_pylist()
-        assert (row["condition"], row["check"].split(", ")[0]) == ("warned", "log")
-        assert row["reason"].startswith("Versions 2 to 3 are gone from the log")
-    table.write(1, 2)
-    assert table.refresh() == (2,)
-    assert "log" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
-
-
-@pytest.mark.slow
 def test_table_with_no_configured_version_yet_is_warned_of_until_it_has_one(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, versions=Since(since=2))
     store = SnapshotStore.open(None, table.settings.storage)
@@ -194,47 +167,6 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
     assert (done, table.partitions) == ((3,), ["3"])
     (warning,) = warnings
     assert warning.startswith("events: versions are lost: 0 to 2. Neither the store nor")
-
-
-@pytest.mark.slow
-def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> None:
-    there = Refreshed(tmp_path)
-    there.write(0, 1)
-    tables = tuple(TableSettings(name=name, path=str(tmp_path / name)) for name in ("gone", "events"))
-    instance = dg.DagsterInstance.ephemeral()
-    job = build_definitions(Settings(storage=there.settings.storage, tables=tables)).resolve_job_def(REFRESH_JOB)
-    result = job.execute_in_process(instance=instance, raise_on_error=False)
-    (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
-    assert failure is not None
-    assert "1 table failed. gone: No Delta table" in failure.to_string()
-    assert {table.name: known_of(instance, table).done for table in tables} == {"gone": set(), "events": {0, 1}}
-
-
-@pytest.mark.slow
-def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path: Path) -> None:
-    made = Refreshed(tmp_path, checks=CheckSettings(max_commits_since_checkpoint=1))
-    made.write(0, 2)
-    made.refresh()
-    store, expected = SnapshotStore.open(None, made.settings.storage), f"{CheckpointLag.advice} {FreshTable.advice}"
-
-    def row() -> dict[str, Any]:
-        return dict(store.fleet(["events"]).to_pylist()[0])
-
-    sound = row()
-    assert (sound["condition"], sound["check"]) == ("warned", "checkpoint_lag, fresh_table")
-    assert sound["advice"] == expected
-    assert (sound["stored_version"], sound["num_files"], sound["vacuum_bytes"]) == (2, 3, 0)
-    commit = made.commit(3)
-    commit.write_bytes(b"{nope\n")
-    with pytest.raises(DeltaSnapError):
-        made.refresh()
-    broken = row()
-    assert (broken["condition"], broken["check"], broken["latest_version"]) == ("broken", "log", 3)
-    assert commit.name in broken["reason"]
-    commit.unlink()
-    made.write(3, 3)
-    assert made.refresh() == (3,)
-    assert (row()["condition"], row()["stored_version"], row()["advice"]) == ("warned", 3, expected)
 
 
 @pytest.mark.slow
@@ -316,34 +248,6 @@ def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_repor
         base.write_bytes(content)
     table.refresh()
     assert "stored_versions" not in str(table.row["check"])
-
-
-@pytest.mark.slow
-def test_files_of_a_large_table_are_counted_again_after_an_hour_also_without_new_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_snapshots, "FactQueries", partial(FactQueries, many_rows=0))
-
-    def of_day(day: int, size: int) -> Action:
-        return add(f"{day}-{size}", size=size, partitionValues={"id": str(day)})
-
-    table = Refreshed(tmp_path)
-    uneven = [of_day(day, 10 if day else 1000) for day in range(6)]
-    write_log(table.path, {0: [protocol(), metadata(partitionColumns=["id"]), *uneven]})
-    table.refresh()
-    write_log(table.path, {1: [of_day(0, 10), remove("0-1000", size=1000)]})
-    table.refresh()
-    assert table.shown("counted_at_version") == "0"
-    assert "At version 0, the largest of 6 partitions" in health(table.instance)
-    assert table.refresh() == ()
-    poll = table.store.polls.read("events")
-    assert poll is not None
-    hour_ago = {**(poll.counted_files or {}), "counted_at_ms": poll.polled_at_ms - HOUR_MS}
-    table.store.polls.write("events", replace(poll, counted_files=hour_ago))
-    assert table.refresh() == (1,)
-    assert table.shown("counted_at_version") is None
-    assert "the largest of 6 partitions" not in health(table.instance)
-    assert table.refresh() == ()
 
 
 def delete_bases(table: Refreshed) -> dict[Path, bytes]:

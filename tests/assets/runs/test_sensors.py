@@ -17,9 +17,9 @@ from deltasnap_assets.runs.condition import log_conditions
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.decide import Request
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
-from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
+from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.support import redacted
 from tests.assets.followed_table import forget_looks, health, materialize, write
@@ -153,23 +153,6 @@ def test_tick_that_requests_a_run_records_no_observation(tmp_path: Path) -> None
     assert not ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
 
 
-def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=1)
-    ticks.tick()
-    ticks.store_versions(range(2))
-    ticks.cursor = None
-    assert ticks.tick() == "All versions of events are materialized."
-    write(tmp_path, 2, 2)
-    assert ticks.tick() == [("2", "2")]
-
-
-def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=1)
-    ticks.tick()
-    ticks.cursor = None
-    assert ticks.tick() == [("0", "1")]
-
-
 @pytest.mark.parametrize("is_copied", [False, True])
 def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Path, is_copied: bool) -> None:
     ticks = Ticks(tmp_path, last=1)
@@ -179,15 +162,6 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
         os.utime(commit, (0, 0))
     write(tmp_path, 2, 2)
     assert ticks.tick() == [("0", "2")]
-
-
-def test_new_version_that_is_materialized_but_not_stored_is_requested(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=1)
-    ticks.tick()
-    ticks.store_versions(range(2))
-    write(tmp_path, 2, 2)
-    materialize(ticks.instance, [2])
-    assert ticks.tick() == [("2", "2")]
 
 
 @pytest.mark.slow
@@ -215,13 +189,6 @@ def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureF
     assert ticks.tick() == [("0", "4")]
     assert ticks.tick() == "No new commits in events."
     assert "The cursor of table events cannot be read, and is ignored" in caplog.text
-
-
-def test_sensor_reports_that_a_table_is_stored_from_a_later_version(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=3, versions={"since": 5})
-    assert ticks.tick() == "The latest version of events is 3, but `versions` starts at version 5."
-    write(tmp_path, 4, 6)
-    assert ticks.tick() == [("5", "6")]
 
 
 @pytest.mark.slow
@@ -259,31 +226,6 @@ def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> N
     assert "Versions 3 to 4 are gone from the log" in health(ticks.instance)
 
 
-def test_missing_table_fails_the_tick(tmp_path: Path) -> None:
-    with pytest.raises(DeltaTableNotFoundError):
-        Ticks(tmp_path / "absent").tick()
-
-
-def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> None:
-    write(tmp_path, 0, 1)
-    table = TableSettings(name="events", path=str(tmp_path))
-    sensor = new_commits_sensor(Settings(storage="unknown://bucket/store", tables=(table,)), table, [idle_job])
-    for _ in range(2):
-        with pytest.raises(StorageError, match="unknown"):
-            sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
-
-
-def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=1)
-    run = dg.DagsterRun(  # as a page of the UI makes it
-        job_name="__ASSET_JOB",
-        status=dg.DagsterRunStatus.STARTED,
-        asset_selection=frozenset({dg.AssetKey(["events", "all_files"])}),
-    )
-    ticks.instance.add_run(run)
-    assert ticks.tick() == f"Run {run.run_id} of events is in progress. The next run materializes the new commits."
-
-
 FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
@@ -316,46 +258,6 @@ def test_failed_run_of_a_backlog_waits_for_a_commit(tmp_path: Path, status: dg.D
     write(tmp_path, 10, 10)
     os.utime(ticks.commit(10))
     assert ticks.tick() == [("0", "2")]
-
-
-def test_backlog_goes_on_after_a_run_that_left_only_its_last_version_missing(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
-    assert ticks.tick() == [("0", "2")]
-    ticks.store_versions(range(2))
-    materialize(ticks.instance, range(2))
-    failed_run(ticks.instance, 0, 2)
-    assert ticks.tick() == [("2", "4")]
-    failed_run(ticks.instance, 2, 4)
-    assert "materializes what is missing." in ticks.tick()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", FAILED)
-def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
-    tmp_path: Path, status: dg.DagsterRunStatus
-) -> None:
-    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
-    ticks.tick()
-    ended_run(ticks.instance, 0, 2, status)
-    ticks.tick()
-
-    @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["9"]))
-    def all_files() -> None: ...
-
-    dg.materialize([all_files], instance=ticks.instance, partition_key="9")  # from its page in Dagster's UI
-    ticks.instance.report_runless_asset_event(dg.AssetObservation(["events", "delta_log"]))  # without its problems
-    write(tmp_path, 3, 3)
-    assert ticks.tick() == [("0", "3")]
-
-
-def test_new_commit_requests_a_version_whose_materialization_was_wiped(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=3, runs_succeed=False)
-    ticks.tick()
-    ticks.store_versions(range(4))
-    materialize(ticks.instance, [0, 2, 3])
-    assert ticks.tick() == "No new commits in events."
-    write(tmp_path, 4, 4)
-    assert ticks.tick() == [("1", "1"), ("4", "4")]
 
 
 @pytest.mark.slow
@@ -403,13 +305,6 @@ def test_requests_have_the_tags_of_run_retries_for_dead_processes(tmp_path: Path
     for tags in (ticks.tags, request.tags):
         assert tags["dagster/max_retries"] == "2"
         assert tags["dagster/retry_on_asset_or_op_failure"] == "false"
-
-
-def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=2)
-    ticks.tick()
-    run_id = failed_run(ticks.instance, 0, 2)
-    assert f"Run {run_id} of events failed" in ticks.tick()
 
 
 @pytest.mark.slow
@@ -485,22 +380,6 @@ def test_versions_of_a_silent_run_are_requested_again(
             (request,) = ticks.ask_schedule()
             assert (request.tags[START], request.tags[END]) == ("0", "3")
         assert [each.status for each in ticks.instance.get_runs()] == [dg.DagsterRunStatus.STARTED]
-
-
-def test_silent_run_whose_versions_are_materialized_is_not_requested_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks = Ticks(tmp_path / "t", last=3)
-    with local_instance(tmp_path) as ticks.instance:
-        assert ticks.tick() == [("0", "3")]
-        ticks.store_versions(range(4))
-        # The slow step of another asset follows ours in the same run.
-        ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
-        began = time.time()
-        monkeypatch.setattr(time, "time", lambda: began + 605)
-        assert ticks.tick() == "No new commits in events."
-        write(tmp_path / "t", 4, 4)
-        assert ticks.tick() == [("4", "4")]
 
 
 @pytest.mark.parametrize("last", [3, 9])

@@ -9,30 +9,23 @@ import json
 import shutil
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
-from deltasnap_assets.runs.condition.poll_findings import PollFindings
-from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import Problem
-from deltasnap_core.errors import StorageError
-from deltasnap_core.store.fleet.last_polls import LastPolls
 from tests.assets.followed_table import EVENTS, forget_looks
-from tests.assets.jobs import idle_job, ticked
+from tests.assets.jobs import idle_job
 from tests.assets.runs.refresh_builders import STATS, Refreshed
-from tests.assets.runs.sensors_builders import END, START, Ticks
+from tests.assets.runs.sensors_builders import Ticks
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
-from tests.fast_dagster import copy_of, local_instance
+from tests.fast_dagster import copy_of
 
 HOURS = 1_000_000  # the commits of the builders are old
 
@@ -104,24 +97,6 @@ def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Los
 
 
 @pytest.mark.slow
-def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_written(
-    table: Lost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table.write(4, 4)
-
-    def refuse(polls: LastPolls, name: str, _: object) -> None:
-        raise StorageError(path=name, reason="No space left on device")
-
-    with monkeypatch.context() as full:
-        full.setattr(LastPolls, "write", refuse)
-        assert table.refresh() == (4,)
-    assert table.refresh() == (4,)
-    poll = store_of(table.settings).polls.read("events")
-    assert poll is not None
-    assert poll.checked_version == 4
-
-
-@pytest.mark.slow
 def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,73 +156,6 @@ def test_refresh_ends_a_warning_after_its_remedy(lagging: Lost) -> None:
     assert lagging.row["condition"] == "healthy"
     assert (health_of(lagging.instance, EVENTS) or "").startswith("OK: ")
     assert lagging.refresh() == ()
-
-
-@pytest.mark.slow
-def test_refresh_ends_a_warning_after_its_limit_is_raised(lagging: Lost) -> None:
-    lagging.configure(checks=CheckSettings(max_commits_since_checkpoint=4, fresh_within_hours=HOURS))
-    assert lagging.refresh() == (3,)
-    assert lagging.row["condition"] == "healthy"
-
-
-class Scheduled:
-    """The schedule of a table. The requested runs succeed, but execute nothing."""
-
-    def __init__(self, table: Lost, folder: Path) -> None:
-        self.table = table
-        table.instance = local_instance(folder)
-        assert table.refresh() == (0, 1, 2, 3)
-
-    def tick(self) -> list[tuple[str, str]]:
-        table, ranges = self.table, list[tuple[str, str]]()
-        requests = table.ask_schedule()
-        for request in requests if isinstance(requests, list) else ():
-            table.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.SUCCESS, tags=request.tags)
-            ranges.append((request.tags[START], request.tags[END]))
-        return ranges
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("has_error", [False, True])
-def test_schedule_evaluates_the_checks_again_after_new_settings_or_a_lost_run_unless_one_found_an_error(
-    table: Lost, tmp_path: Path, has_error: bool
-) -> None:
-    schedule = Scheduled(table, tmp_path / "dagster")
-    if has_error:
-        error = Problem.of_check(check="checksum_agrees", severity="error", text="It differs.")
-        record(store_of(table.settings), table.table, PollFindings(problems={"checksum_agrees": (error,)}))
-    (run,) = table.instance.get_runs()
-    table.instance.report_run_failed(run, "The process of this run no longer exists.")
-    assert schedule.tick() == ([] if has_error else [("3", "3")])
-    assert schedule.tick() == []
-    table.configure(checks=LAGS)
-    assert schedule.tick() == [("3", "3")]
-
-
-def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:
-    lagging.damage(1)
-    with pytest.raises(BrokenTableError, match="Version 1 cannot be read"):
-        lagging.refresh()
-
-
-def test_tick_requests_no_run_because_of_a_warning(lagging: Lost) -> None:
-    sensor = next(sensor for sensor in lagging.defs.sensors or () if sensor.name == "events_new_commits")
-    cursor = None
-    for _ in range(2):
-        result = ticked(sensor, lagging.instance, cursor)
-        assert not result.run_requests
-        cursor = result.cursor
-    assert lagging.row["condition"] == "warned"
-
-
-@pytest.mark.slow
-def test_patience_counts_until_it_is_no_longer_configured(table: Lost) -> None:
-    table.configure(checks=CheckSettings(fresh_within_hours=1e-9))
-    table.refresh()
-    assert table.patience_hours == 0
-    table.configure()
-    assert table.refresh() == (3,)
-    assert table.patience_hours == 24
 
 
 @pytest.mark.slow

@@ -281,21 +281,6 @@ def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
     assert table.poll.last_commit_ms is None
 
 
-def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table.store_versions(range(3), computed=True)
-    materialize(table.instance, range(3))
-    table.check()
-    record(table.store, table.table, PollFindings(is_examined=True))
-    table.damage(1)
-    table.poll_log()
-    assert table.condition == "healthy"
-    monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
-    table.poll_log()
-    assert table.condition == "broken"
-
-
 def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,17 +352,6 @@ def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: 
     assert last_observation(table.instance, EVENTS) == before
 
 
-def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    first = ticked(sensor, table.instance)
-    requested = []
-    for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(decide, "LOOK_MS", hour)
-        result = ticked(sensor, table.instance, first.cursor)
-        requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
-    assert requested == [0, 0, 1]
-
-
 def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> None:
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
@@ -429,16 +403,6 @@ def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> 
     condition = log_of(table.table).condition()
     found = problems_of(condition, failed_run_problem("1", "any", [2]))
     assert (len(found[LOG]), found[RUN]) == (1, ())
-
-
-def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
-    sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    first = ticked(sensor, table.instance)
-    row = table.row
-    assert (row["latest_version"], row["stored_version"], row["condition"]) == (2, None, "unknown")
-    table.write(3, 3)
-    sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-    assert table.poll.latest_version == 3
 
 
 def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
