@@ -5,8 +5,9 @@ A poll that takes longer continues, and a later tick uses its answer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from functools import partial
 
 import dagster as dg
@@ -39,20 +40,20 @@ def polled(
     """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name.
 
     cursors: of the sensor, by table. The instance is queried once for the runs of all tables. A poll that an earlier
-    tick started is not awaited, and is restarted only after minutes.
+    tick started is not awaited.
     """
     threads, runs = ReadThreads(_AT_ONCE), TableRuns.of(instance, tables)
-    reads, awaited = list[tuple[Seen, LongRead[Answer]]](), []
+    reads, awaited = list[tuple[Seen, LongRead]](), list[Future[Answer]]()
     for table in tables:
         name = table.name
         seen = Seen(
             settings=settings, table=table, instance=instance, asked=asked, cursor=cursors.get(name), runs=runs[name]
         )
-        key = _key_of(seen)
-        is_new = key not in POLLS
-        read = POLLS.of(key, partial(threads.submit, partial(_answer_of, seen)))
+        read = POLLS.get(_key_of(seen))
+        if read is None or read.is_lost:
+            read = POLLS[_key_of(seen)] = LongRead(threads.submit(partial(_answer_of, seen)), time.time())
+            awaited.append(read.future)
         reads.append((seen, read))
-        awaited.extend([read.future] if is_new else [])
     wait(awaited, timeout=_MAX_SECONDS)
     threads.cancel()
     found, problems = dict[str, Answer | None](), dict[str, Exception]()
@@ -74,17 +75,17 @@ def _answer_of(seen: Seen) -> Answer:
     return answer_of(seen)[0]
 
 
-def _result_of(seen: Seen, read: LongRead[Answer]) -> Answer | None:
+def _result_of(seen: Seen, read: LongRead) -> Answer | None:
     """Return the answer of a poll; a message if it is still running; None: there was no time to start it.
 
     The answer of a poll that an earlier tick began counts, unless it requests runs and a run has begun meanwhile.
     Errors: those of the poll; UnfinishedPollError if it takes minutes.
     """
     if read.future.done():
-        POLLS.end(_key_of(seen))
+        POLLS.pop(_key_of(seen), None)
         if read.future.cancelled():
             return None
-        answer = read.future.result()
+        answer: Answer = read.future.result()
         return _answer_of(seen) if answer.requests and seen.runs.active is not None else answer
     waits = (
         f"The poll of {seen.table.name} has been running {read.since_text}: its storage does not respond, or its log "
