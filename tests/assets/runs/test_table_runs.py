@@ -97,7 +97,7 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     job_of: Callable[[Settings, dict[str, Any]], dg.JobDefinition],
 ) -> None:
     settings = Settings(tables=(TableSettings(name="events", path="/events"),))
-    job = job_of(settings, {"snapshots": dg.ResourceDefinition.none_resource()})
+    job = job_of(settings)
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
     assert failed_run(instance, EVENTS) is None
