@@ -292,19 +292,6 @@ def test_path_in_a_sample_stays_in_its_cell() -> None:
     assert len(str(text).splitlines()) == 3
 
 
-def test_table_features_of_readers_and_writers_are_shown_once_by_name() -> None:
-    features = {
-        "reader_features": ("v2Checkpoint", "columnMapping"),
-        "writer_features": ("columnMapping", "appendOnly"),
-    }
-    protocol = Protocol(min_reader_version=3, min_writer_version=7, **features)
-    assert plain(protocol_metadata(protocol)) == {
-        "min_reader_version": "3",
-        "min_writer_version": "7",
-        "table_features": "appendOnly, columnMapping, v2Checkpoint",
-    }
-
-
 @pytest.mark.parametrize("computed_by", [None, "driver: 3 actions"])
 def test_engine_that_computed_a_version_is_shown_if_it_is_known(computed_by: str | None) -> None:
     manifest: Any = SimpleNamespace(computed_by=computed_by)
