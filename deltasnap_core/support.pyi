@@ -90,6 +90,7 @@ from .storage.urls import (
 )
 from .store.fleet.fleet_row import FLEET_SCHEMA as FLEET_SCHEMA
 from .store.fleet.last_poll import (
+    DataChange as DataChange,
     LastPoll as LastPoll,
     problem_json as problem_json,
 )

@@ -30,7 +30,7 @@ from deltasnap_assets.runs.planning.known_table import apply_to_instance, partit
 from deltasnap_assets.runs.planning.log_status import stored_state
 from deltasnap_assets.runs.planning.names import job_name, requested_run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.plan import Plan
+from deltasnap_assets.runs.planning.plan import Plan, at_data_version
 from deltasnap_assets.runs.stores import history_of, log_of, store_of
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor
@@ -133,6 +133,8 @@ def _applied(answer: Answer, seen: Seen, step: Step) -> Answer:
 
 def _set_partitions(seen: Seen, plan: Plan) -> tuple[PartitionRequest, ...]:
     """Set the partitions of a plan. A tick requests them with its result, unless versions must be moved for them."""
+    if not plan.ranges:  # otherwise the run records the data version
+        plan = replace(plan, observation=at_data_version(seen.table, plan.observation, seen.data_change))
     if seen.asked is Asked.TICK and not plan.is_late:
         record_plan(seen.instance, seen.table, plan)
         return partition_requests(seen.table.name, plan)

@@ -11,6 +11,7 @@ import dagster as dg
 from deltasnap_assets.runs.condition.fault_texts import CANNOT_BE_LOADED, FAILED_RUN
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import LOOKS, Look, key_of_table
+from deltasnap_assets.runs.planning.data_version import last_data_change
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
 from deltasnap_assets.runs.planning.names import CONDITION_TAG
@@ -132,6 +133,14 @@ class Seen:
         done, version = self.known.done, -1 if self.cursor is None else self.cursor.version
         is_complete = done.issuperset(self.known.versions) and done.isdisjoint(news.versions)
         return is_complete and min(news.versions) > version and not self.is_document_lost
+
+    @once
+    def data_change(self) -> int:
+        """The last version that changes data, of those that can be loaded."""
+        status, stored = self.log
+        latest = max(status.versions, default=status.latest) if status.condition is not None else status.latest
+        names = {} if stored is None else {name.version: name for name in stored.common.names}
+        return last_data_change(self.settings, self.table, status.listing or log_of(self.table).list(), latest, names)
 
     @property
     def status(self) -> LogStatus:

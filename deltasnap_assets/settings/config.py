@@ -261,6 +261,10 @@ class TableSettings(_FollowedSettings):
         """The keys of all assets of the table, the table itself first."""
         return tuple(map(self.key_of, (TABLE_ASSET, *ASSET_NAMES)))
 
+    def data_version(self, latest: int, data_change: int) -> int:
+        """Return the data version of the table's asset. data_change: the last version that changes data."""
+        return data_change if self.trigger_on == "data" else latest
+
     def why_none_wanted(self, latest: int | None) -> str | None:
         """Return why no version up to the latest one is to be stored; None: some are. latest: None: unknown."""
         if latest is None or not isinstance(self.versions, Since) or self.versions.since <= latest:

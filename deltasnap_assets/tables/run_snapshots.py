@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import ListedLog
+from deltasnap_assets.runs.planning.data_version import last_data_change
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -24,7 +25,7 @@ from deltasnap_core import (
     VersionNotFoundError,
 )
 from deltasnap_core.errors import StoredVersionNotFoundError
-from deltasnap_core.support import EngineUse, LogListing, SparkProvider
+from deltasnap_core.support import DataChange, EngineUse, LogListing, SparkProvider
 
 
 class RunSnapshots:
@@ -55,6 +56,7 @@ class RunSnapshots:
         self._queries_ahead = queries_ahead
         self._engine: EngineUse = engine or settings.spark.engine
         self.versions = HeldVersions(settings, sessions, self._engine)
+        self._data_changes: dict[tuple[str, int], DataChange] = {}
         self.conditions = RunConditions(settings, self.versions, self.listing)
         self.facts = FactQueries(self.versions)
 
@@ -127,6 +129,15 @@ class RunSnapshots:
         if version is None or version not in self.versions.names(table.name):
             return None
         return self.versions.states(table.name, [version])[version]
+
+    def data_change(self, table: TableSettings, version: int) -> DataChange:
+        """Return the last version up to a stored one that changes data."""
+        if (table.name, version) not in self._data_changes:
+            names = self.versions.names(table.name)
+            found = last_data_change(self._settings, table, self.listing(table), version, names)
+            known = DataChange(version=found, known_to=version, generation=names[version].generation)
+            self._data_changes[table.name, version] = known
+        return self._data_changes[table.name, version]
 
     def compaction(self, table: TableSettings, version: int) -> Compaction | None:
         """Return which partitions of the newest stored version OPTIMIZE would compact; None: unknown.

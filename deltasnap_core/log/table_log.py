@@ -9,7 +9,16 @@ from datetime import datetime
 from typing import Any
 
 from deltasnap_core.clock import Clock, milliseconds, system_clock
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError, StorageError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    StorageError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commits.data_changes import UNKNOWN_SCHEMA, data_changes
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
@@ -135,6 +144,30 @@ class TableLog:
         configuration: returns the latest properties; None: read them from the log.
         """
         return DeltaHistoryManager(self.store, self.log_path, listing=listing, configuration=configuration)
+
+    def last_data_change(self, listing: LogListing, last: int, first: int = 0) -> int | None:
+        """Return the last version from first to last whose commit changes data (see `data_changes`); None: none does.
+
+        A commit that is gone or damaged may have changed data, so it counts. Commits are read one by one, the newest
+        first. Errors: StorageError.
+        """
+        for version in range(last, first - 1, -1):
+            if (commit := listing.commits.get(version)) is None:
+                return version
+            try:
+                batch = read_commits(self.store, [commit])
+                found = data_changes(batch, UNKNOWN_SCHEMA if version else None)[version]
+                if found is None:
+                    found = data_changes(batch, self._schema_at(listing, version - 1))[version]
+            except (CorruptLogError, VersionGapError, VersionNotFoundError):
+                return version
+            if found:
+                return version
+        return None
+
+    def _schema_at(self, listing: LogListing, version: int) -> str | None:
+        _, metadata = newest_protocol_and_metadata(self.store, LogSegment.from_listing(listing, version))
+        return None if metadata is None else metadata.schema_string
 
     def condition(
         self,

@@ -12,7 +12,7 @@ from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_core import Problem
-from deltasnap_core.support import LastPoll
+from deltasnap_core.support import DataChange, LastPoll
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""
@@ -41,6 +41,7 @@ class PollFindings:
     vacuum_bytes: of the newest stored version, `facts_version`.
     counted_files: facts from a pass over the files of a version.
     checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
+    data_change: the last version that changes data.
     is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
     is_examined:     whether the whole log was read for faults.
     examined_checkpoint: the newest checkpoint (`LogListing.newest_checkpoint`) whose pages were read.
@@ -55,6 +56,7 @@ class PollFindings:
     counted_files: Mapping[str, Any] | None = None
     checked_version: int | None = None
     checked_inputs: str | None = None
+    data_change: DataChange | None = None
     is_replaced: bool = False
     is_examined: bool = False
     examined_checkpoint: str | None = None

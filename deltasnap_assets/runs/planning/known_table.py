@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
 from deltasnap_assets.runs.planning.names import (
     CONDITION_TAG,
+    DATA_VERSION,
     GENERATION,
     STORING_ASSET,
     asset_key,
@@ -23,10 +24,12 @@ from deltasnap_assets.runs.planning.plan import (
     TABLE_ID_TAG,
     Known,
     Plan,
+    at_data_version,
     observation_of,
     tag_value,
     version_tags,
 )
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import LogStatus
 from deltasnap_core.support import logger_of
@@ -92,14 +95,24 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
     A table that was dropped and created again keeps its known id here: the next plan detects the change.
     """
     last, known = last_observation(instance, table), known_of(instance, table)
-    seen = observation_of(table, status, known.began_after, known.forks)
+    changed = _last_data_change(table, status, last)
+    seen = at_data_version(table, observation_of(table, status, known.began_after, known.forks), changed)
     tags = {**seen.tags, TABLE_ID_TAG: known.table_id or seen.tags[TABLE_ID_TAG]}
-    is_known = last is not None and _version_tags(last) == tags
-    observed = last if last is not None and is_known else seen
+    observed = last if last is not None and _is_at(last, seen, tags) else seen
     kept = {} if last is None else {k: v for k, v in last.tags.items() if k == CONDITION_TAG}
     return dg.AssetObservation(
         observed.asset_key, description=observed.description, metadata=observed.metadata, tags={**tags, **kept}
     )
+
+
+def _last_data_change(table: TableSettings, status: LogStatus, last: dg.AssetObservation | None) -> int:
+    """Return the last version that changes data. The commits up to the last observation are not read again."""
+    entries = {} if last is None else last.metadata
+    known = [entries[name].value if name in entries else None for name in ("latest_version", DATA_VERSION)]
+    latest, changed = (value if isinstance(value, int) else None for value in known)
+    first, log = 0 if latest is None or changed is None else latest + 1, log_of(table)
+    found = log.last_data_change(status.listing or log.list(), status.latest, first)
+    return found if found is not None else changed or 0
 
 
 def last_observation(instance: dg.DagsterInstance, table: TableSettings) -> dg.AssetObservation | None:
@@ -151,7 +164,7 @@ def _to_record(last: dg.AssetObservation | None, todo: Plan) -> dg.AssetObservat
     if last is None:
         return None if todo.ranges else todo.observation
     if not todo.ranges and not todo.is_damaged:
-        return None if _version_tags(last) == todo.observation.tags else todo.observation
+        return None if _is_at(last, todo.observation, todo.observation.tags) else todo.observation
     identity = _identity_of(todo.observation)
     if identity == _identity_of(last):
         return None
@@ -159,8 +172,11 @@ def _to_record(last: dg.AssetObservation | None, todo: Plan) -> dg.AssetObservat
     return dg.AssetObservation(last.asset_key, description=last.description, metadata=last.metadata, tags=tags)
 
 
-def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
-    return {name: tag for name, tag in observation.tags.items() if name != CONDITION_TAG}
+def _is_at(last: dg.AssetObservation, seen: dg.AssetObservation, tags: Mapping[str, str]) -> bool:
+    """Return whether an observation is already one of the table and the latest version that were seen."""
+    known = {name: tag for name, tag in last.tags.items() if name != CONDITION_TAG}
+    latest = seen.metadata.get("latest_version")
+    return known == tags and last.metadata.get("latest_version", latest) == latest
 
 
 def _identity_of(observation: dg.AssetObservation | None) -> dict[str, str]:

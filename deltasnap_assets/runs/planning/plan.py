@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from deltasnap_assets.runs.planning.forks import Fork, forks_text, with_fork
-from deltasnap_assets.runs.planning.names import table_key
+from deltasnap_assets.runs.planning.names import DATA_VERSION, LAST_UPDATED, table_key
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
@@ -267,7 +267,8 @@ def observation_of(
     latest = max(status.versions, default=status.latest) if _unloadable(status) else status.latest
     if table_id is None or status.listing is not None:
         table_id = tag_value(status.table_id)
-    tags = version_tags(table_id, latest, began_after, forks)
+    tags, commit = version_tags(table_id, latest, began_after, forks), status.commits.get(latest)
+    time = {} if commit is None else {LAST_UPDATED: dg.MetadataValue.timestamp(commit.modification_time / 1000)}
     return dg.AssetObservation(
         asset_key=table_key(table),
         description=f"Latest version: {latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
@@ -275,8 +276,25 @@ def observation_of(
             "latest_version": latest,
             "table_id": visible(status.table_id),
             "dagster/uri": redacted(table.path),
+            **time,
         },
         tags=tags,
+    )
+
+
+def at_data_version(table: TableSettings, observation: dg.AssetObservation, data_change: int) -> dg.AssetObservation:
+    """Return an observation of `observation_of` with its data version.
+
+    data_change: the last version that changes data.
+    """
+    latest = observation.metadata["latest_version"].value
+    assert isinstance(latest, int)
+    text = f"{table.data_version(latest, data_change)}{observation.tags[_DATA_VERSION].removeprefix(str(latest))}"
+    return dg.AssetObservation(
+        asset_key=observation.asset_key,
+        description=observation.description,
+        metadata={**observation.metadata, DATA_VERSION: data_change},
+        tags={**observation.tags, _DATA_VERSION: text},
     )
 
 

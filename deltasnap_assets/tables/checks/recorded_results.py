@@ -53,6 +53,7 @@ def record_table_checks(
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
             checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
+            data_change=None if newest is None else snapshots.data_change(table, newest),
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )

@@ -10,11 +10,12 @@ from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
 from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, DATA_VERSION, LAST_UPDATED, table_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import ShownVersion, table_page
+from deltasnap_assets.tables.pages.metadata import time_value
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import plain_of_markdown
@@ -69,13 +70,20 @@ def table_observation(
     page = table_page(table, shown)
     faults_first = {"health": page.pop("health")} if "health" in page else {}
     table_id = "" if state.metadata is None else state.metadata.id
-    tags = observation_tags(instance, table, version, table_id)
+    data_version = snapshots.data_change(table, version).version
+    tags = observation_tags(instance, table, table.data_version(version, data_version), table_id)
     if (tag := condition_tag(*condition.faults)) is not None:
         tags[CONDITION_TAG] = tag
     return dg.AssetObservation(
         asset_key=table_key(table),
         description=f"Latest version: {version}",
-        metadata={**faults_first, "latest_version": version, **page},
+        metadata={
+            **faults_first,
+            "latest_version": version,
+            DATA_VERSION: data_version,
+            LAST_UPDATED: time_value(manifest.timestamp),
+            **page,
+        },
         tags=tags,
     )
 

@@ -69,6 +69,7 @@ LINES_SCHEMA = pa.schema(
         pa.field("line_number", pa.int32(), nullable=False),
         pa.field("line", pa.string(), nullable=False),
         pa.field("action", pa.string()),
+        pa.field("data_change", pa.bool_()),
         *MEASURED_ACTION,
     ]
 )
@@ -78,6 +79,7 @@ commit_version: the version of the commit.
 line_number:    from 1.
 line:           the text, with the line feed at its end.
 action:         the name of the action; null: no known action.
+data_change:    whether a file action changes data; null for other actions.
 The other columns are the measures of a file action.
 """
 
@@ -324,7 +326,20 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
     is_one_each = count == found.num_rows - actions.null_count
     if not is_one_each or not _has_required_fields(found):
         return None
-    return measures_of(found).add_column(0, LINES_SCHEMA.field("action"), actions)
+    measures = measures_of(found).add_column(0, LINES_SCHEMA.field("data_change"), _data_changes(found))
+    return measures.add_column(0, LINES_SCHEMA.field("action"), actions)
+
+
+def _data_changes(actions: pa.Table) -> pa.ChunkedArray:
+    """Return whether each file action changes data: its `dataChange` is not false; null for other actions."""
+    changes: pa.ChunkedArray = pa.chunked_array([pa.nulls(actions.num_rows, pa.bool_())])
+    for kind in FILE_ACTIONS:
+        if kind in actions.column_names:
+            files = actions[kind].combine_chunks()
+            has_flag = files.type.get_field_index("dataChange") >= 0
+            flags = pc.fill_null(pc.struct_field(files, "dataChange"), True) if has_flag else pa.scalar(True)
+            changes = pc.if_else(pc.is_valid(files), flags, changes)
+    return changes
 
 
 def _fields_of(*samples: str) -> pa.Schema | None:

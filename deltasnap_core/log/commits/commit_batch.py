@@ -80,6 +80,7 @@ class ParsedCommit:
     sample:       the first SAMPLE_FILES of these files, for a large commit; otherwise empty.
     is_large:     whether its file actions are not kept in memory.
     has_negative_numbers: whether a size, a number of records or a number of deleted rows is negative.
+    has_data_change: whether the `dataChange` of a file action is not false.
     """
 
     file: FileStatus
@@ -88,6 +89,7 @@ class ParsedCommit:
     sample: tuple[ChangedFile, ...]
     is_large: bool
     has_negative_numbers: bool
+    has_data_change: bool
 
     @property
     def version(self) -> int:
@@ -271,6 +273,11 @@ EMPTY_BATCH = CommitBatch(
 def versions_with_negative_numbers(measures: pa.Table) -> frozenset[int]:
     """Return the versions of rows with MEASURED_LINES that have a negative number."""
     return frozenset(measures["commit_version"].filter(has_negative_number(measures)).to_pylist())
+
+
+def versions_with_data_changes(lines: pa.Table) -> frozenset[int]:
+    """Return the versions of lines (LINES_SCHEMA) with a file action that changes data."""
+    return frozenset(pc.unique(lines["commit_version"].filter(lines["data_change"])).to_pylist())
 
 
 def first_files(lines: pa.Table, changed: NDArray[np.intp], most: int) -> dict[int, tuple[ChangedFile, ...]]:

@@ -33,6 +33,7 @@ from deltasnap_core.log.commits.commit_batch import (
     ParsedCommit,
     first_files,
     in_one_piece,
+    versions_with_data_changes,
     versions_with_negative_numbers,
 )
 from deltasnap_core.log.commits.commit_pieces import Piece, pieces_of
@@ -90,6 +91,7 @@ class _Classified:
     For commits that are not kept in memory, only measures and samples of the file actions are kept.
     has_marks: as `action_lines.has_marks`.
     unusual: by version, the first line that was rewritten; only for commits that are not kept in memory.
+    data_changes: the versions with a file action that changes data.
     """
 
     lines: pa.Table
@@ -98,6 +100,7 @@ class _Classified:
     measures: pa.Table = field(default_factory=MEASURED_LINES.empty_table)
     samples: dict[int, tuple[ChangedFile, ...]] = field(default_factory=dict)
     unusual: dict[int, int] = field(default_factory=dict)
+    data_changes: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +186,7 @@ class _Reading:
         self._measures = [MEASURED_LINES.empty_table()]
         self._measured_bytes = 0
         self._negative: set[int] = set()
+        self._data_changes: set[int] = set()
         self._has_marks = False
         self._unusual: dict[int, int] = {}
 
@@ -197,6 +201,7 @@ class _Reading:
         self._lines.append(found.lines)
         self._has_marks |= found.has_marks
         self._negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
+        self._data_changes |= found.data_changes
         self._measured_bytes += found.measures.nbytes
         if self._measured_bytes <= MEASURED_BYTES:
             self._measures.append(found.measures)
@@ -218,6 +223,7 @@ class _Reading:
                 sample=self._samples.get(version, ()),
                 is_large=is_large,
                 has_negative_numbers=version in self._negative,
+                has_data_change=version in self._data_changes,
             )
             for version, file in self._files.items()
         )
@@ -252,6 +258,7 @@ def _classify_held(piece: Piece) -> _Classified:
         lines=lines,
         counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS)),
         has_marks=has_marks(unread),
+        data_changes=versions_with_data_changes(lines),
     )
 
 
@@ -267,6 +274,7 @@ def _classify_streamed(piece: Piece) -> _Classified:
         samples=first_files(lines, np.flatnonzero(is_change.to_numpy()), SAMPLE_FILES),
         has_marks=has_marks(unread),
         unusual=_first_differences(without_marks(unread), lines),  # Spark ignores the mark
+        data_changes=versions_with_data_changes(lines),
     )
 
 

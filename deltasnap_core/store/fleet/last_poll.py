@@ -114,6 +114,21 @@ def _point(values: Any) -> VersionPoint:
     return VersionPoint(timestamp=timestamp, size_in_bytes=size)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataChange(JsonRecord):
+    """The last version of a log that changes data, or may have changed it: a commit that is gone counts.
+
+    known_to:   up to this version, the commits were compared.
+    generation: of that version in the store.
+    """
+
+    json_name = "dataChange"
+
+    version: Long
+    known_to: Long
+    generation: str
+
+
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPoll(JsonRecord):
@@ -128,6 +143,7 @@ class LastPoll(JsonRecord):
     checked_version:  the newest stored version when checks were last evaluated; None: never, or its log was replaced.
     checked_inputs:   identifies the settings and the checkpoint that these checks used; None: unknown.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
+    data_change:      the last version that changes data; None: unknown.
     problems:         the current problems, the latest first; empty: none was found.
     stale_after_ms:   the age of the last commit after which the table is stale; None: it never is.
     small_file_bytes: a file below this size counts as small.
@@ -150,6 +166,7 @@ class LastPoll(JsonRecord):
     checked_version: Long | None = None
     checked_inputs: str | None = None
     unchecked_since_ms: Long | None = None
+    data_change: DataChange | None = None
     problems: Annotated[tuple[Annotated[Problem, SkipValidation], ...], BeforeValidator(_problems_of)] = ()
     stale_after_ms: Long | None = None
     small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_summary import CommitSummary, summaries
+from deltasnap_core.log.commits.data_changes import UNKNOWN_SCHEMA
 from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.commit_info import CommitInfo
@@ -23,9 +24,12 @@ class CommitFacts:
     summaries: Mapping[int, CommitSummary]
 
     @classmethod
-    def of(cls, batch: CommitBatch) -> CommitFacts:
-        """Return the facts about the commits of a batch. Errors: CorruptLogError naming file and line."""
-        return cls(digests=batch.digests, infos=batch.commit_infos(), summaries=summaries(batch))
+    def of(cls, batch: CommitBatch, schema_before: object = UNKNOWN_SCHEMA) -> CommitFacts:
+        """Return the facts about the commits of a batch. Errors: CorruptLogError naming file and line.
+
+        schema_before: see `data_changes`.
+        """
+        return cls(digests=batch.digests, infos=batch.commit_infos(), summaries=summaries(batch, schema_before))
 
     def added_to(
         self, manifest: VersionManifest, previous: VersionIdentity | None, segment: LogSegment

@@ -47,8 +47,8 @@ def read_new_versions(
     """
     first = previous.version + 1
     batch = log_range.read_commits(first, last)
-    commits = CommitFacts.of(batch)
     known = computed_state_of(previous, documents)
+    commits = CommitFacts.of(batch, None if known.metadata is None else known.metadata.schema_string)
     non_file = log_range.non_file_actions(non_file_actions_of(known), batch, first, last)
     timestamps = log_range.timestamps(non_file, commits.infos)
     expiry_times = times_of_expiry(timestamps, now_ms)

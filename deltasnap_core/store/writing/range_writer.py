@@ -9,6 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commits.data_changes import UNKNOWN_SCHEMA
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -198,7 +199,7 @@ class RangeWriter:
         if not batch.files and self.log_range.has_commit(version):
             batch = self.log_range.read_commits(version, version)
             self.findings.add(batch)
-        return CommitFacts.of(batch)
+        return CommitFacts.of(batch, UNKNOWN_SCHEMA if version else None)
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
         """Return the sets of changes to keep, and those to write again with `rows` new ones."""

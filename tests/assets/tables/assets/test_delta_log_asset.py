@@ -17,7 +17,7 @@ from deltasnap_assets.runs.planning.plan import plan
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.assets.followed_table import EVENTS
-from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.builders import add, commit_info, metadata, mtime_of, protocol, write_log
 
 LOG = table_key(EVENTS)
 
@@ -106,17 +106,21 @@ def test_manual_observation_repeats_the_page_until_there_are_new_commits(followe
     place: dict[str, Any] = {"table_id": "table-id", "dagster/uri": str(follower.path)}
     of_table = {"deltasnap/generation": "table-id"}
     assert (first.asset_key, first.description) == (LOG, "Latest version: 1")
-    assert plain(first.metadata) == {"latest_version": 1, **place}
+    times = [{"dagster/last_updated_timestamp": mtime_of(version) / 1000} for version in range(3)]
+    assert plain(first.metadata) == {"latest_version": 1, "data_version": 1, **place, **times[1]}
     assert first.tags == {"dagster/data_version": "1", **of_table}
     follower.poll()
     fault = {CONDITION_TAG: "a-fault"}
-    page = dg.AssetObservation(LOG, description="A page", metadata={"num_rows": 7}, tags={**first.tags, **fault})
+    page = dg.AssetObservation(
+        LOG, description="A page", metadata={"latest_version": 1, "num_rows": 7}, tags={**first.tags, **fault}
+    )
     follower.instance.report_runless_asset_event(page)
     again = observed_by_hand(follower.instance, follower.table, status)
-    assert (again.description, plain(again.metadata), again.tags) == ("A page", {"num_rows": 7}, page.tags)
+    assert (again.description, plain(again.metadata), again.tags) == ("A page", plain(page.metadata), page.tags)
     follower.write(2)
     later = observed_by_hand(follower.instance, follower.table, log_of(follower.table).status())
-    assert (later.description, plain(later.metadata)) == ("Latest version: 2", {"latest_version": 2, **place})
+    assert later.description == "Latest version: 2"
+    assert plain(later.metadata) == {"latest_version": 2, "data_version": 2, **place, **times[2]}
     assert later.tags == {"dagster/data_version": "2", **of_table, **fault}
 
 

@@ -218,6 +218,8 @@ def test_page_of_the_table_is_complete(table: Refreshed) -> None:
             "new schema.",
         ),
         "latest_version": 4,
+        "data_version": 4,
+        "dagster/last_updated_timestamp": ("time", 1_700_000_240.0),
         "contents": "3 rows in 2 files, 2 KiB",
         "last_commit": "version 4: VACUUM END",
         "committed_at": ("time", 1_700_000_240.0),

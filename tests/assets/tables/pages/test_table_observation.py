@@ -10,6 +10,7 @@ from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages import asset_pages
 from deltasnap_assets.tables.pages.table_observation import health_of, recent_commits, table_observation
+from deltasnap_core.support import DataChange
 from tests.assets.checks.known import condition
 from tests.assets.followed_table import EVENTS
 from tests.assets.tables.pages.metadata_builders import state
@@ -39,11 +40,14 @@ def test_page_that_cannot_be_shown_is_a_note_on_the_page(monkeypatch: pytest.Mon
         log_segments=lambda *_: {3: None},
         conditions=SimpleNamespace(of=lambda _: condition()),
         facts=SimpleNamespace(of=lambda *_: SimpleNamespace(files=None, tombstones=None)),
+        data_change=lambda *_: DataChange(version=2, known_to=3, generation="g"),
         versions=SimpleNamespace(states=lambda *_: {3: state()}, manifests=lambda *_: {3: manifest}),
     )
     found = table_observation(dg.DagsterInstance.ephemeral(), snapshots, TABLE, [3])
     assert found is not None
-    assert [*found.metadata] == ["latest_version", "table_page_problem"]
+    facts = ["latest_version", "data_version", "dagster/last_updated_timestamp"]
+    assert [*found.metadata] == [*facts, "table_page_problem"]
+    assert found.data_version == "2"
 
 
 def test_health_is_that_of_the_last_observation_as_plain_text() -> None:

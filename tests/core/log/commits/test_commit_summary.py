@@ -53,8 +53,8 @@ def test_summary_has_a_limited_size() -> None:
             "x" * 10**5,
             operationParameters={f"{n}": "y" * 10**4 for n in range(200)},
             tags={"a": "b"},
-            job={"id": 1},
-            notebook={"id": 2},
+            job={"jobId": "1", "runId": 7, **{f"{n}": "z" * 10**4 for n in range(200)}},
+            notebook={"notebookId": "2"},
             own="z" * 10**5,
         ),
         add("p" * 10**4),
@@ -62,7 +62,10 @@ def test_summary_has_a_limited_size() -> None:
     assert found.info is not None
     assert found.info.operation == "x" * 1999 + "…"
     assert list(found.info.operation_parameters or {}) == [str(n) for n in range(50)]
-    assert (found.info.tags, found.info.job, found.info.notebook, found.info.extra) == (None, None, None, {})
+    assert (found.info.tags, found.info.extra) == (None, {})
+    assert found.info.notebook == {"notebookId": "2"}
+    assert found.info.job is not None
+    assert (found.info.job["runId"], found.info.job["0"], len(found.info.job)) == ("7", "z" * 1999 + "…", 50)
     assert len(found.sample[0].path) == 2000
 
 
