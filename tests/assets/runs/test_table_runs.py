@@ -94,7 +94,7 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
 def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
-    job_of: Callable[[Settings, dict[str, Any]], dg.JobDefinition],
+    job_of: Callable[[Settings], dg.JobDefinition],
 ) -> None:
     settings = Settings(tables=(TableSettings(name="events", path="/events"),))
     job = job_of(settings)
