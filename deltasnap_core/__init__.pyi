@@ -26,12 +26,10 @@ from .log.polling.log_poll import (
 from .log.table_log import TableLog as TableLog
 from .log.version_log import VersionLog as VersionLog
 from .protocol.actions import (
-    AddFile as AddFile,
     CommitInfo as CommitInfo,
     DomainMetadata as DomainMetadata,
     Metadata as Metadata,
     Protocol as Protocol,
-    RemoveFile as RemoveFile,
     SetTransaction as SetTransaction,
 )
 from .protocol.state.file_size_histogram import FileSizeHistogram as FileSizeHistogram
@@ -49,13 +47,18 @@ from .scan.file_changes import (
 from .scan.planning import ScanReport as ScanReport
 from .scan.scan import Scan as Scan
 from .scan.scan_options import ScanOptions as ScanOptions
+from .scan.table_rows import TableRows as TableRows
 from .scan.table_version import TableVersion as TableVersion
 from .scan.tables.metadata_tables import MetadataTables as MetadataTables
 from .scan.tables.vacuum_summary import VacuumSummary as VacuumSummary
 from .snapshot.checkpoints.written_checkpoint import WrittenCheckpoint as WrittenCheckpoint
 from .snapshot.delta_log import DeltaLog as DeltaLog
-from .snapshot.snapshot import InitialSnapshot as InitialSnapshot, Snapshot as Snapshot
+from .snapshot.snapshot import Snapshot as Snapshot
 from .snapshot.snapshot_options import SnapshotOptions as SnapshotOptions
+from .snapshot.table import (
+    Table as Table,
+    open_table as open_table,
+)
 from .storage.log_store import (
     FileStatus as FileStatus,
     LogStore as LogStore,

@@ -24,6 +24,7 @@
     ├── CorruptStoreError             a file of the snapshot store is damaged
     ├── UnsupportedStoreError         a later release of deltasnap wrote a file of the snapshot store
     ├── SparkRequiredError            the operation needs Spark, and there is no session
+    ├── MissingPackageError           an optional package is not installed (also an ImportError)
     ├── UnsupportedServerError        the Spark Connect server does not support the operation
     └── UnsupportedSettingError       a setting of the Spark session prevents the operation
 
@@ -404,11 +405,26 @@ class UnsupportedStoreError(DeltaSnapError):
 
 
 class SparkRequiredError(DeltaSnapError):
-    """The operation needs Spark, and no session was given. reason: the operation."""
+    """The operation, `reason`, needs Spark. failure: why Spark did not start; None: no session was given."""
 
-    def __init__(self, *, reason: str) -> None:
+    def __init__(self, *, reason: str, failure: str | None = None) -> None:
         self.reason = reason
-        super().__init__(f"Spark is required, but no session was given: {reason}. Pass a Spark session.")
+        self.failure = failure
+        if failure is None:
+            text = f"Spark is required, but no session was given: {reason}. Pass a Spark session."
+        else:
+            advice = "Install Java 17 or later, or pass a Spark session"
+            text = f"Spark is required, but it did not start: {reason}. {advice}. The cause: {failure}"
+        super().__init__(text)
+
+
+class MissingPackageError(DeltaSnapError, ImportError):
+    """The optional package `package` is not installed. work: what needs it."""
+
+    def __init__(self, *, package: str, work: str) -> None:
+        self.package = package
+        self.work = work
+        super().__init__(f"The package {package} is not installed, which {work} needs: pip install {package}.")
 
 
 class UnsupportedServerError(DeltaSnapError):

@@ -68,6 +68,7 @@ from .rules.paths import (
     path_key_sql as path_key_sql,
     path_keys as path_keys,
 )
+from .rules.rows_in_pandas import rows_in_pandas as rows_in_pandas
 from .scan.collected_rows import collected_rows as collected_rows
 from .scan.predicate_analysis import predicate_failures as predicate_failures
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate

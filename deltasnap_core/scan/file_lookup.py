@@ -82,6 +82,7 @@ class FileLookup:
                 readable=readable,
                 partition_values=add["partitionValues"] or {},
                 vector=add["deletionVector"] and self._vector(url, add["deletionVector"]),
+                size=add["size"] or 0,
             )
             for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
         ]

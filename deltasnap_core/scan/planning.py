@@ -11,7 +11,10 @@ from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_files
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
+from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled
+from deltasnap_core.scan.table_columns import TableColumns
 
 
 @safe_repr
@@ -98,6 +101,24 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
     if skipping.partitions is None:
         found = replace(found, files_after_partitions=totals[0], bytes_after_partitions=totals[1])
     return replace(found, files=totals[0], bytes_in_files=totals[1])
+
+
+def stated_count(files: DataFrame, columns: TableColumns) -> int | None:
+    """Return the number of rows of files as the log states it; one Spark job.
+
+    None: unknown for some file, or not possible: reading the file may raise an error.
+    """
+    tests = [*map(is_misspelled, columns.partition), *map(is_malformed, columns.partition)]
+    stated = files.selectExpr(
+        f"{num_records_sql('stats')} as records",
+        "if(deletionVector is null, 0L, deletionVector.cardinality) as deleted",
+        f"{' or '.join(test for test in tests if test is not None) or 'false'} as is_wrong",
+    )
+    (row,) = stated.agg(
+        F.expr("count_if(is_wrong or not coalesce(deleted between 0L and records, false)) as unstated"),
+        F.expr(f"{exact_sum_sql('records - deleted')} as count"),
+    ).collect()
+    return None if row["unstated"] else int(row["count"])
 
 
 def _by_partitions(skipping: Skipping) -> str | None:

@@ -45,7 +45,7 @@ class RowReader:
         Errors: as Scan.to_df; UnsupportedSettingError.
         """
         self.table.check_settings()  # also if no file is left: the statistics do not describe shifted times
-        self._check_distinct(found)
+        self.check_distinct(found)
         groups: dict[ListedRows | None, list[DataFile]] = {None: [], **{listed: [] for listed in ListedRows}}
         for file in found:
             groups[rows_listed(file)].append(file)
@@ -55,7 +55,7 @@ class RowReader:
             return nothing.select("*", *(F.lit(None).cast("long").alias(tag) for tag in self.tags))
         return reduce(DataFrame.unionAll, frames)
 
-    def _check_distinct(self, files: Sequence[DataFile]) -> None:
+    def check_distinct(self, files: Sequence[DataFile]) -> None:
         """Raise CorruptLogError if two actions name one file: Spark would read it once or twice, as it plans."""
         seen: dict[object, DataFile] = {}
         for file in files:

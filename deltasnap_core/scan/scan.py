@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.errors import DataFileError, UnsupportedSettingError
 from deltasnap_core.once import once
@@ -23,7 +23,7 @@ from deltasnap_core.replay.spark.session.spark_failures import (
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
+from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of, stated_count
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
@@ -33,6 +33,9 @@ from deltasnap_core.scan.version import Files, frame_of
 
 _MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
+
+_PART_BYTES = 256 << 20
+"""The size of the data files that are read at a time, if the rows are read in parts."""
 
 
 @safe_repr
@@ -68,6 +71,10 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan(version={self._table.version}, where={self.where!r}, columns={self.columns})"
+
+    def select(self, columns: Sequence[str]) -> Scan:
+        """Return the scan with other columns, named as in `__init__`. Errors: ValueError for an unknown column."""
+        return Scan(self._table, self._files, where=self.where, columns=columns, totals=self._totals)
 
     @once
     def files(self) -> DataFrame:
@@ -113,6 +120,34 @@ class Scan:
                 if rows.num_rows == count:
                     return rows
         return self._collected(self.to_df().limit(count))
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield all rows in tables, at least one: in memory are the rows of 256 MiB of data files at a time, or of one.
+
+        Each is read by a Spark job of its own. Errors: as `take`.
+        """
+        files = self._files.run(self._chosen)
+        RowReader(self._table).check_distinct(files)
+        for part in _parts(files):
+            yield self._collected(self._rows_of(part))
+
+    def count(self) -> int:
+        """Return the number of rows.
+
+        Data files are not read if the predicate has only partition columns, and the log states the number of rows of
+        each file: numRecords, less the rows that its deletion vector deletes. Errors: as `take`.
+        """
+        stated = self._files.run(self._stated_count)
+        if stated is not None:
+            return stated
+        counted = self._collected(self.to_df().agg(F.count(F.lit(1)).alias("count")))
+        return int(counted["count"][0].as_py())
+
+    def _stated_count(self, files: Files) -> int | None:
+        if self.where is not None and not self._skipping.is_exact:
+            return None
+        with translated(*files.read_files):
+            return stated_count(chosen_files(self._read(files), self._skipping), self._table.columns)
 
     def _collected(self, rows: DataFrame) -> pa.Table:
         try:
@@ -169,3 +204,14 @@ class Scan:
         if checked.sure is None or self._files.run(self._can_evaluate):
             return checked
         return checked.sure
+
+
+def _parts(files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
+    """Yield files in groups of up to _PART_BYTES, or of one file; one empty group without files."""
+    part: list[DataFile] = []
+    for file in files:
+        if part and sum(each.size for each in (*part, file)) > _PART_BYTES:
+            yield part
+            part = []
+        part.append(file)
+    yield part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, STATE, TOMBSTONES_SCHEMA
@@ -39,7 +40,7 @@ COLUMNS = {
         "domainMetadata:struct<domain:string,configuration:string,removed:boolean>>",
     ),
     "history": (
-        HISTORY,
+        from_arrow_schema(HISTORY),
         "struct<version:bigint,timestamp:timestamp,userId:string,userName:string,operation:string,"
         f"operationParameters:{TEXTS},job:{TEXTS},notebook:{TEXTS},clusterId:string,readVersion:bigint,"
         f"isolationLevel:string,isBlindAppend:boolean,operationMetrics:{TEXTS},userMetadata:string,tags:{TEXTS},"

@@ -17,6 +17,7 @@ from deltasnap_core.errors import (
     DeltaSnapError,
     DeltaTableNotFoundError,
     LogChangedError,
+    MissingPackageError,
     NoFilesystemError,
     PredicateError,
     ProtectedVersionError,
@@ -60,6 +61,7 @@ EVERY_ERROR = [
     StoreChangedError(store="file:///s", table="events", reason="gone"),
     UnsupportedStoreError(path="file:///s", found=4, supported=3),
     SparkRequiredError(reason="rows"),
+    MissingPackageError(package="polars", work="to_polars"),
     UnsupportedServerError(work="read rows", reason="no column"),
     UnsupportedSettingError(setting="a=true", reason="no column"),
 ]

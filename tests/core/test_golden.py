@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
+from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.properties.retention import Retention
@@ -17,6 +17,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
+from deltasnap_core.snapshot.snapshot import InitialSnapshot
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, expected_counts, expected_facts, facts, load_golden_tables
 from tests.oracle import counts_of

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_core import DeltaSnapError, LogSegment, SnapshotState
+from deltasnap_core.support import rows_in_pandas
 
 
 class StoredInput(Protocol):
@@ -30,7 +31,7 @@ class StoredInput(Protocol):
 _FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[StoredInput], Any]]] = {
     ("pyspark", "DataFrame"): ("pyspark.sql.DataFrame", lambda stored: stored.value()),
     ("pyarrow", "Table"): ("pyarrow.Table", lambda stored: stored.arrow()),
-    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda stored: _pandas(stored.arrow())),
+    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda stored: rows_in_pandas(stored.arrow())),
     ("polars", "DataFrame"): ("polars.DataFrame", lambda stored: _polars(stored)),
 }
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
@@ -104,15 +105,6 @@ def _text(wanted: object) -> str:
         text, _ = _FRAMES.get(_package_and_name(wanted), (wanted.__qualname__, None))
         return text
     return str(wanted).replace("typing.", "").replace("Dict[", "dict[")
-
-
-def _pandas(rows: pa.Table) -> Any:
-    """Return rows for pandas. Integers with nulls have a nullable type, such as Int64, because floats round them."""
-    frame = rows.to_pandas(maps_as_pydicts="lossy", integer_object_nulls=True)
-    for place, field in enumerate(rows.schema):  # several columns may have one name
-        if pa.types.is_integer(field.type) and rows.column(place).null_count:
-            frame.isetitem(place, frame.iloc[:, place].astype(str(field.type).capitalize()))
-    return frame
 
 
 def _polars(stored: StoredInput) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 # The meaning of the SQL type `timestamp` depends on the session.
 SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp": "timestamp_ltz"}
 
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST = (1 << 63) - 1
 
 
 def timestamp_sql(ms: str) -> str:
     """Return SQL for a time in ms since the epoch as a timestamp; null outside of the years 1 to 9999. ms: SQL."""
     # Spark raises an error for milliseconds that are not a timestamp, such as the nanoseconds of a faulty writer.
-    return f"timestamp_millis(if({ms} between {_FIRST_MS}L and {_LAST_MS}L, {ms}, null))"
+    return f"timestamp_millis(if({ms} between {FIRST_MS}L and {LAST_MS}L, {ms}, null))"
 
 
 def later_sql(ms: str, added_ms: int) -> str:

@@ -16,6 +16,7 @@ class DataFile:
 
     path: as in the log.
     only: the indexes of the rows to read, even if the vector deletes them; None: all rows that it does not delete.
+    size: in bytes, as in the log; 0: unknown.
     records: the number of rows by its statistics, only for a file with a vector; None: unknown.
     tags: a number for each of `RowReader.tags`.
     """
@@ -25,6 +26,7 @@ class DataFile:
     readable: str
     partition_values: Mapping[str, str | None]
     vector: DeletionVectorDescriptor | None
+    size: int = 0
     records: int | None = None
     only: Rows | None = field(default=None, compare=False)
     tags: tuple[int, ...] = ()

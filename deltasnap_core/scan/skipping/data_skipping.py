@@ -50,6 +50,7 @@ class Skipping:
     statistics:  SQL over `s`, the statistics of a file in the type `schema`, and over `partitionValues`.
     statistics_read: the statistics that this SQL reads.
     used, unused: the parts of the predicate, as the caller wrote them, that select files, and those that cannot.
+    is_exact:    whether `partitions` is the whole predicate: it is true for all rows of a file, or for none.
     sure:        the same without conditions that Spark may fail to evaluate, for example when it casts the text of a
                  partition to a number; None: there are none.
     pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
@@ -60,6 +61,7 @@ class Skipping:
     statistics_read: frozenset[StatisticPath] = frozenset()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    is_exact: bool = False
     pushed: tuple[str, ...] = ()
     sure: Skipping | None = None
 
@@ -102,16 +104,21 @@ def _selecting(nothing: Skipping, selections: Sequence[_Selection], columns: Tab
         statistics_read=frozenset() if statistics is None else statistics.statistics,
         used=tuple(each.text for each in selections if each.is_used),
         unused=tuple(each.text for each in selections if not each.is_used),
+        is_exact=all(each.is_exact for each in selections),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Selection:
-    """How a condition of the predicate selects files. may_fail: whether Spark may fail to evaluate it."""
+    """How a condition of the predicate selects files. is_exact: as in Skipping.
+
+    may_fail: whether Spark may fail to evaluate it.
+    """
 
     text: str
     partitions: FileSql | None
     statistics: FileSql | None
+    is_exact: bool = False
     may_fail: bool = False
 
     @property
@@ -125,7 +132,9 @@ def _selection(conjunct: Conjunct, columns: TableColumns, strings_are_sure: bool
     cannot_fail = over_partitions is not None and over_partitions.is_whole
     exact = _exact(conjunct)
     if exact is not None and (may_fail or cannot_fail):
-        return _Selection(text=conjunct.text, partitions=exact, statistics=None, may_fail=not cannot_fail)
+        return _Selection(
+            text=conjunct.text, partitions=exact, statistics=None, is_exact=True, may_fail=not cannot_fail
+        )
     found = _Rewriter(columns, strings_are_sure, with_statistics=True).rewritten(conjunct.tree)
     statistics = None if found == over_partitions else found
     return _Selection(text=conjunct.text, partitions=over_partitions, statistics=statistics)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import DeltaLog, DeltaTableNotFoundError, InitialSnapshot, SnapshotOptions
+from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotOptions
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
+from deltasnap_core.snapshot.snapshot import InitialSnapshot
 from tests.builders import FIRST_COMMIT_MS, CountingLogStore, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder

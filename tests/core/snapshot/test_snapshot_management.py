@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import DeltaLog, InitialSnapshot
+from deltasnap_core import DeltaLog
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
+from deltasnap_core.snapshot.snapshot import InitialSnapshot
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
