@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from deltasnap_assets import (
+    DeltaTableAsset,
     DeltaTableSnapshots,
+    DeltaTableSnapshotsComponent,
     LatestVersion,
     __version__,
     build_definitions,
@@ -12,7 +14,9 @@ from deltasnap_assets import (
 )
 
 __all__ = [
+    "DeltaTableAsset",
     "DeltaTableSnapshots",
+    "DeltaTableSnapshotsComponent",
     "LatestVersion",
     "__version__",
     "build_definitions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -46,31 +47,39 @@ def build_definitions(settings: Settings, *, spark: Any = None) -> dg.Definition
     Errors: MisplacedStoreError.
     """
     check_store_place(settings)
+    defs = dg.Definitions.merge(
+        definitions_of_tables(settings), definitions_of_store(settings, lambda: defs, spark=spark)
+    )
+    return defs
+
+
+def definitions_of_tables(settings: Settings, suffix: str = "") -> dg.Definitions:
+    """Return the definitions that each table has. suffix: of the names of sensors for several tables."""
     jobs = {table.name: _job(table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
-        defs = dg.Definitions(
-            assets=[*(asset for table in settings.tables for asset in table_assets(table)), fleet_asset(settings)],
+        return dg.Definitions(
+            assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
-            jobs=[
-                refresh_job(settings, lambda: defs),
-                *jobs.values(),
-                prune_job(settings),
-                checkpoint_job(settings),
-                fleet_job(settings),
-            ],
-            sensors=[
-                *new_commits_sensors(settings, jobs, observe_job),
-                fleet_sensor(settings),
-                *([alerts_sensor(settings)] if settings.alerts.urls else []),
-            ],
+            jobs=[*jobs.values()],
+            sensors=new_commits_sensors(settings, jobs, observe_job, suffix),
             schedules=[
-                *(refresh_schedule(settings, table, cron) for table in settings.tables if (cron := table.refresh_cron)),
-                fleet_schedule(settings),
+                refresh_schedule(settings, table, cron) for table in settings.tables if (cron := table.refresh_cron)
             ],
-            resources=resources(settings, spark),
         )
-    return defs
+
+
+def definitions_of_store(
+    settings: Settings, complete: Callable[[], dg.Definitions], *, spark: Any = None
+) -> dg.Definitions:
+    """Return the definitions that the tables of a store share. complete: returns those and the ones of the tables."""
+    return dg.Definitions(
+        assets=[fleet_asset(settings)],
+        jobs=[refresh_job(settings, complete), prune_job(settings), checkpoint_job(settings), fleet_job(settings)],
+        sensors=[fleet_sensor(settings), *([alerts_sensor(settings)] if settings.alerts.urls else [])],
+        schedules=[fleet_schedule(settings)],
+        resources=resources(settings, spark),
+    )
 
 
 def configured_definitions() -> dg.Definitions:

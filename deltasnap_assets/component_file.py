@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
+from dagster.components import AssetAttributesModel, DefsStateConfigArgs
 from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
@@ -17,6 +18,8 @@ from deltasnap_assets.component_templates import TEMPLATE
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import message_of
 from deltasnap_assets.settings.yaml_source import VARIABLE, ConfigError, ConfigProblem, Location, key_text
+
+OF_DAGSTER = ("translation", "defs_state")  # not in `deltasnap.yaml`
 
 
 class ComponentAttributes(dg.Model):
@@ -32,6 +35,8 @@ class ComponentAttributes(dg.Model):
     alerts: Any = None
     fleet_asset: Any = None
     default_status: Any = None
+    translation: str | AssetAttributesModel | None = None  # type: ignore[valid-type]  # made by a function
+    defs_state: DefsStateConfigArgs | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -44,7 +49,9 @@ class ComponentAttributes(dg.Model):
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
         """Return the schema of the keys. It has no `anyOf`, because its error messages do not show what is wrong."""
-        return {**_open_to_templates(_without_any_of(Settings.model_json_schema())), "required": []}
+        schema = _open_to_templates(_without_any_of(Settings.model_json_schema()))
+        schema["properties"] |= {name: {"type": ["object", "string"]} for name in OF_DAGSTER}
+        return {**schema, "required": []}
 
 
 def settings_of(values: dict[str, Any], file: str) -> Settings:
@@ -67,6 +74,7 @@ def settings_of(values: dict[str, Any], file: str) -> Settings:
 def _problems(values: Any) -> Iterator[InitErrorDetails]:
     if not isinstance(values, dict):
         return
+    values = {name: value for name, value in values.items() if name not in OF_DAGSTER}
     for location, name in _shell_variables(values):
         reason = ValueError(f"${{{name}}} is not replaced in this file: write {{{{ env.{name} }}}}")
         yield InitErrorDetails(type="value_error", ctx={"error": reason}, loc=location, input=key_text(location))

@@ -14,6 +14,9 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 # `dg.AssetsDefinition` of an observable asset takes it.
 from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType
 
+# Whether Dagster loads definitions, and where their state is kept.
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext
+
 # `dg.define_asset_job` returns an instance of it.
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
@@ -23,6 +26,10 @@ from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 # Selects results of checks.
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+# The type of `defs.yaml` keys that change asset specs, as in Dagster's own integrations.
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+from dagster_shared.serdes.objects.models.defs_state_info import DefsStateManagementType
+
 __all__ = [
     "RUNLESS_JOB_NAME",
     "RUNLESS_RUN_ID",
@@ -30,5 +37,9 @@ __all__ = [
     "AssetCheckEvaluationTargetMaterializationData",
     "AssetCheckExecutionRecordStatus",
     "AssetExecutionType",
+    "DefinitionsLoadContext",
+    "DefsStateManagementType",
+    "TranslationFn",
+    "TranslationFnResolver",
     "UnresolvedAssetJobDefinition",
 ]

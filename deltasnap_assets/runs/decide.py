@@ -225,8 +225,9 @@ def _waiting(seen: Seen, run_id: str) -> Say:
     """Return the message that no versions are requested again that a run left missing."""
     is_silent = any(record.dagster_run.run_id == run_id for record in seen.runs.silent)
     what = "has written no event for ten minutes, and may be dead" if is_silent else "failed or was canceled"
+    job = seen.settings.own_name(REFRESH_JOB)
     text = (
-        f"Run {run_id} of {seen.table.name} {what}. The next commit, the schedule or the job `{REFRESH_JOB}` "
+        f"Run {run_id} of {seen.table.name} {what}. The next commit, the schedule or the job `{job}` "
         "materializes what is missing."
     )
     return Say(text, is_problem=True)

@@ -56,7 +56,7 @@ class RefreshEvent:
 
 
 def refresh_table(
-    defs: dg.Definitions,
+    defs: dg.Definitions | dg.RepositoryDefinition,
     settings: Settings,
     table: TableSettings,
     instance: dg.DagsterInstance,
@@ -77,8 +77,9 @@ def refresh_table(
     reached, its log has an error in any version, wanted or not, its last check found an error, or the store is damaged.
     The page of the table shows the faults.
     """
+    name = job_name(table.name)
     refresh = _Refresh(
-        job=defs.resolve_job_def(job_name(table.name)),
+        job=defs.get_job(name) if isinstance(defs, dg.RepositoryDefinition) else defs.resolve_job_def(name),
         on_event=on_event,
         on_stored=on_stored,
         on_warning=on_warning,

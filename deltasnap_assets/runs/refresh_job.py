@@ -4,8 +4,10 @@
 # ruff: noqa: I002
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import dagster as dg
+from dagster_shared.check import CheckError
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
@@ -19,17 +21,21 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
     """Return the job `refresh_all_tables`: `deltasnap refresh` in the process and the Spark session of one run.
 
     It starts separate runs for each table, which record its versions. If a table fails, the others continue; the job
-    then fails at its end and reports the error of each failed table. definitions: the definitions that contain this
-    job.
+    then fails at its end and reports the error of each failed table.
+    definitions: those with the jobs of the tables, for a process without a code location. In a code location, jobs have
+    the resources of the whole project.
     """
 
-    @dg.op(name="refresh_each_table", out=dg.Out(dg.Nothing))
+    @dg.op(name=settings.own_name("refresh_each_table"), out=dg.Out(dg.Nothing))
     @secrets_hidden()
     def refresh_each(context: dg.OpExecutionContext) -> None:
+        defs: dg.Definitions | dg.RepositoryDefinition = definitions()
+        with suppress(CheckError):  # outside of a code location, there is none
+            defs = context.repository_def
         problems = dict[str, str]()
         for table in settings.tables:
             try:
-                versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
+                versions = refresh_table(defs, settings, table, context.instance, log_level="ERROR")
                 context.log.info(f"{table.name}: {counted(len(versions), 'version')} materialized")
             except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
                 problem = problems[table.name] = without_secrets(str(error))
@@ -38,7 +44,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
             raise TablesFailedError(problems)
 
     @dg.job(
-        name=REFRESH_JOB,
+        name=settings.own_name(REFRESH_JOB),
         description="Materializes all new and missing versions of all tables, one table after another.",
         executor_def=dg.in_process_executor,
     )

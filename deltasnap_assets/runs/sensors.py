@@ -42,12 +42,16 @@ def minimum_interval(poll_seconds: int) -> int:
 
 
 def new_commits_sensors(
-    settings: Settings, jobs: Mapping[str, Any], observe_job: Callable[[str, Sequence[TableSettings]], Any]
+    settings: Settings,
+    jobs: Mapping[str, Any],
+    observe_job: Callable[[str, Sequence[TableSettings]], Any],
+    suffix: str = "",
 ) -> list[dg.SensorDefinition]:
     """Return the sensors of all tables: `<table>_new_commits`, or `new_commits_every_<seconds>_seconds`.
 
     jobs: the job of each table that its sensor requests.
     observe_job: returns the job with that name that observes the tables of a sensor. The sensor only targets it.
+    suffix: of the names of shared sensors, if a project has others.
     """
     if len(settings.tables) <= MAX_SENSORS:
         return [
@@ -65,9 +69,9 @@ def new_commits_sensors(
             tables,
             [
                 *(jobs[table.name] for table in tables),
-                *_observed(observe_job, f"observe_every_{seconds}_seconds", tables),
+                *_observed(observe_job, f"observe_every_{seconds}_seconds{suffix}", tables),
             ],
-            seconds,
+            f"new_commits_every_{seconds}_seconds{suffix}",
         )
         for seconds, tables in sorted(by_interval.items())
     ]
@@ -111,7 +115,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 
 
 def _shared_sensor(
-    settings: Settings, tables: Sequence[TableSettings], jobs: Sequence[Any], poll_seconds: int
+    settings: Settings, tables: Sequence[TableSettings], jobs: Sequence[Any], name: str
 ) -> dg.SensorDefinition:
     """Return a sensor like `new_commits_sensor` for many tables.
 
@@ -121,9 +125,9 @@ def _shared_sensor(
     names = [table.name for table in tables]
 
     @dg.sensor(
-        name=f"new_commits_every_{poll_seconds}_seconds",
+        name=name,
         jobs=jobs,
-        minimum_interval_seconds=minimum_interval(poll_seconds),
+        minimum_interval_seconds=minimum_interval(tables[0].poll_seconds),
         default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description=f"Polls the logs of {len(tables)} tables and materializes their new versions.",
     )

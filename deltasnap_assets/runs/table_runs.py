@@ -174,7 +174,7 @@ def _first_missed(
 
 def stores_versions(run: dg.DagsterRun) -> bool:
     """Return whether a run materializes versions, unlike a run of maintenance or one that only evaluates checks."""
-    if run.job_name in (PRUNE_JOB, CHECKPOINT_JOB):  # their partitions are tables
+    if run.job_name.startswith((PRUNE_JOB, CHECKPOINT_JOB)):  # their partitions are tables
         return False
     return selects_versions(run.tags) and bool(run.asset_selection or not run.asset_check_selection)
 

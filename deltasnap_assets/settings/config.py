@@ -233,6 +233,11 @@ class TableSettings(_FollowedSettings):
     path: FolderOrUrl = Field(min_length=1)
     """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
+    _suffix: str = PrivateAttr(default="")
+
+    def own_name(self, name: str) -> str:
+        """Return the name in Dagster of something that the tables of a store share: see `Settings.own_name`."""
+        return f"{name}{self._suffix}"
 
     @property
     def refresh_cron(self) -> str | None:
@@ -457,6 +462,7 @@ class Settings(_Settings):
     tables: tuple[TableSettings, ...]
     """The tables to follow, see below; optional with `discover`."""
     _unfollowed: Mapping[str, Unfollowed] = PrivateAttr(default_factory=dict)
+    _suffix: str = PrivateAttr(default="")
 
     @model_validator(mode="before")
     @classmethod
@@ -488,9 +494,22 @@ class Settings(_Settings):
 
     def with_tables(self, tables: Iterable[TableSettings], unfollowed: Mapping[str, Unfollowed]) -> Settings:
         """Return these settings with other tables."""
-        settings = self.model_copy(update={"tables": tuple(tables)})
+        tables = tuple(tables)
+        for table in tables:
+            table._suffix = self._suffix
+        settings = self.model_copy(update={"tables": tables})
         settings._unfollowed = unfollowed
         return settings
+
+    def with_suffix(self, suffix: str) -> Settings:
+        """Return these settings for a project with several stores. The suffix makes the names of this one unique."""
+        settings = self.model_copy()
+        settings._suffix = suffix
+        return settings.with_tables((table.model_copy() for table in self.tables), self.unfollowed)
+
+    def own_name(self, name: str) -> str:
+        """Return the name in Dagster of a job, a sensor or a resource that the tables share."""
+        return f"{name}{self._suffix}"
 
     def table(self, name: str) -> TableSettings:
         """Return the table with this name. Errors: `ValueError` that lists the known names."""

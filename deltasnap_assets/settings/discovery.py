@@ -5,10 +5,11 @@ This happens when the definitions load. Dagster shows a new table after its code
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltasnap_assets.settings.config import (
     DiscoverSettings,
@@ -46,18 +47,29 @@ class DiscoveryError(DeltaSnapError):
         super().__init__(f"Tables at {self.pattern}: {reason}")
 
 
+class FoundTable(NamedTuple):
+    """The path of a discovered table, and the index of its pattern in `discover`."""
+
+    path: str
+    pattern: int
+
+
 def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
-    """Return the settings with the discovered tables after those in the file. Tables in the file are not added again.
+    """Return the settings with the discovered tables: see `found_tables` and `with_found`."""
+    return with_found(settings, found_tables(settings, on_no_table))
+
+
+def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> list[FoundTable]:
+    """Return the tables that the patterns match, without those in the file. Lists the folder of each pattern.
 
     If several patterns match a table, the first one counts. If the folder of a pattern cannot be listed, the tables
     that it matched earlier, according to the store, stay: each reports that it cannot be read, and no other one waits.
-    A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
     on_no_table: called with a message for each pattern that cannot be listed, has no tables, or only tables of
     earlier patterns. This is not an error: a lake may start empty.
     Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
-    in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, tuple[str, DiscoverSettings]]()
-    for pattern in settings.discover:
+    in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, FoundTable]()
+    for index, pattern in enumerate(settings.discover):
         try:
             paths = _table_paths(pattern)
         except DiscoveryError as error:
@@ -72,15 +84,19 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
             on_no_table(_only_earlier(pattern.path))
         for url, path in matched.items():
             if url not in in_file:
-                found.setdefault(url, (path, pattern))
-    return _with_names(settings, found.values())
+                found.setdefault(url, FoundTable(path, index))
+    return list(found.values())
 
 
-def _with_names(settings: Settings, found: Iterable[tuple[str, DiscoverSettings]]) -> Settings:
-    """Return the settings with the found tables, each given as its path and pattern."""
+def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
+    """Return the settings with found tables after those in the file.
+
+    A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
+    """
     by_name = {table.name.casefold(): [table] for table in settings.tables}
     unfollowed = dict[str, Unfollowed]()
-    for path, pattern in found:
+    for path, index in found:
+        pattern = settings.discover[index]
         name = _name_of(path, pattern)
         if not is_dagster_name(name):
             unfollowed[path] = Unfollowed(
@@ -138,6 +154,23 @@ def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
 def _matches(pattern: DiscoverSettings, url: str) -> bool:
     wanted, found = redacted(to_url(pattern.path)).rstrip("/").split("/"), url.split("/")
     return not _is_excluded(url, pattern) and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
+
+
+def found_to_json(settings: Settings, found: Iterable[FoundTable]) -> str:
+    """Return found tables as JSON without credentials: the pattern, and the path below the folder of the pattern."""
+    patterns = [each.path for each in settings.discover]
+    folders = [folder_of_pattern(pattern) for pattern in patterns]
+    below = ((each, each.path.removeprefix(folders[each.pattern])) for each in found)
+    rows = [(redacted(patterns[e.pattern]), rest if rest != e.path else redacted(to_url(e.path))) for e, rest in below]
+    return json.dumps(rows)
+
+
+def found_from_json(settings: Settings, text: str) -> list[FoundTable]:
+    """Return found tables from JSON. Those of patterns that the settings no longer have are left out."""
+    patterns = [redacted(each.path) for each in settings.discover]
+    folders = [folder_of_pattern(each.path) for each in settings.discover]
+    rows = [(patterns.index(pattern), rest) for pattern, rest in json.loads(text) if pattern in patterns]
+    return [FoundTable(rest if "://" in rest else f"{folders[index]}{rest}", index) for index, rest in rows]
 
 
 def _no_table_at(path: str) -> str:

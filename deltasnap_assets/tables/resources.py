@@ -26,8 +26,8 @@ from deltasnap_core.support import redacted
 SPARK_KEY = "deltasnap_pyspark"
 _MAX_RETRIES = "dagster/max_retries"
 _NO_VERSION = (
-    "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job "
-    f"`{REFRESH_JOB}` materializes all new versions."
+    "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job `%s` "
+    "materializes all new versions."
 )
 
 
@@ -61,7 +61,7 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
     every user of its UI, and a storage option may be a credential.
     spark: the session of the project, or a resource with a `spark_session`; None: as configured.
     """
-    spark_key = settings.spark.resource or SPARK_KEY
+    spark_key, snapshots_key = settings.spark.resource or settings.own_name(SPARK_KEY), settings.own_name(SNAPSHOTS_KEY)
     store = redacted(settings.storage)
 
     @dg.resource(required_resource_keys={spark_key}, description=f"Delta logs, and the store at {store}.")
@@ -80,11 +80,11 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
         with closing(made):
             yield made
 
-    @dg.io_manager(required_resource_keys={SNAPSHOTS_KEY}, description="Stored versions as inputs.")
+    @dg.io_manager(required_resource_keys={snapshots_key}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:
-        return SnapshotIOManager(context.resources.snapshots)
+        return SnapshotIOManager(getattr(context.resources, snapshots_key))
 
-    found = {SNAPSHOTS_KEY: snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+    found = {snapshots_key: snapshots, settings.own_name(IO_MANAGER_KEY): snapshot_io_manager}
     if spark is None and settings.spark.resource is not None:  # the project defines it
         return found
     return {spark_key: spark or SparkResource(of_file=settings.spark), **found}
@@ -103,7 +103,7 @@ def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings:
     if not assets.isdisjoint(steps):
         # Dagster retries a run that fails outside of its steps, but here every attempt would fail.
         instance.add_run_tags(run.run_id, {_MAX_RETRIES: "0"})
-        raise DeltaSnapError(_NO_VERSION)
+        raise DeltaSnapError(_NO_VERSION % settings.own_name(REFRESH_JOB))
 
 
 def _run_log(context: dg.InitResourceContext) -> Callable[[str], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -128,15 +127,12 @@ def test_dg_check_accepts_what_dagster_loads(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("storage", [None, "store", "s3://lake/store"])
-def test_relative_storage_is_in_the_project_but_not_in_its_source_folder(storage: str | None, tmp_path: Path) -> None:
-    folder = tmp_path / "src" / "lake" / "defs" / "tables"
+def test_relative_storage_is_in_the_project_but_not_in_its_source_folder(storage: str | None) -> None:
     values = {"tables": [TABLE]} | ({} if storage is None else {"storage": storage})
-    context = dg.ComponentTree.for_test().load_context
-    component = DeltaTableSnapshots.load(ComponentAttributes.model_validate(values), context)
-    tree = SimpleNamespace(get_all_components=lambda _: [component])
-    place: Any = SimpleNamespace(path=folder, project_root=tmp_path, component_tree=tree)
-    defs = component.build_defs(place)
-    expected = storage if storage and "://" in storage else tmp_path / (storage or DEFAULT_STORAGE)
+    with create_defs_folder_sandbox() as project:
+        folder = project.scaffold_component(DeltaTableSnapshots, defs_yaml_contents=file_of(values))
+        with project.build_all_defs() as defs:
+            expected = storage if storage and "://" in storage else project.project_root / (storage or DEFAULT_STORAGE)
     assert defs.resources is not None
     assert defs.resources["snapshots"].description.endswith(f"store at {expected}.")
     log = defs.resolve_asset_graph().get(dg.AssetKey(["events", "delta_log"]))
@@ -224,12 +220,6 @@ def test_number_of_a_key_may_be_an_environment_variable(monkeypatch: pytest.Monk
     attributes = {"tables": [{**TABLE, "poll_seconds": number, "versions": {"since": number}}]}
     (table,) = settings_from(attributes, monkeypatch).tables
     assert (table.poll_seconds, table.versions) == (7, Since(since=7))
-
-
-def test_second_component_of_a_project_is_an_error_that_names_the_cause() -> None:
-    reported = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
-    assert "the project has a second component of this type, in another file or after a `---` in this one" in reported
-    assert "defs.yaml: type: " in reported
 
 
 def test_branch_of_a_schema_is_selected_by_the_type_of_the_value() -> None:

@@ -119,7 +119,7 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     check_apprise()
 
     @dg.sensor(
-        name=ALERTS_SENSOR,
+        name=settings.own_name(ALERTS_SENSOR),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description="Reports new problems of tables, and their recovery, to the services of `alerts`.",

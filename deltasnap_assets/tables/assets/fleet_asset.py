@@ -70,7 +70,7 @@ def fleet_key(settings: Settings) -> dg.AssetKey:
 def fleet_job(settings: Settings) -> Any:
     """Return the job that materializes the asset."""
     return dg.define_asset_job(
-        FLEET_JOB,
+        settings.own_name(FLEET_JOB),
         selection=dg.AssetSelection.assets(fleet_key(settings)),
         description="Materializes the page of all tables from the store.",
         tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
@@ -81,8 +81,8 @@ def fleet_job(settings: Settings) -> Any:
 def fleet_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """Return the schedule. It is needed because tables become stale without new commits."""
     return dg.ScheduleDefinition(
-        name=FLEET_SCHEDULE,
-        job_name=FLEET_JOB,
+        name=settings.own_name(FLEET_SCHEDULE),
+        job_name=settings.own_name(FLEET_JOB),
         cron_schedule=_HOURLY,
         default_status=dg.DefaultScheduleStatus(settings.default_status.upper()),
         description="Materializes the page of all tables every hour.",
@@ -91,10 +91,11 @@ def fleet_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 def fleet_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor: one run after all refreshes of the last minutes. Its cursor is the last run that it saw."""
+    job_name = settings.own_name(FLEET_JOB)
 
     @dg.sensor(
-        name=FLEET_SENSOR,
-        job_name=FLEET_JOB,
+        name=settings.own_name(FLEET_SENSOR),
+        job_name=job_name,
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description="Materializes the page of all tables after refreshes, at most every five minutes.",
@@ -104,9 +105,9 @@ def fleet_sensor(settings: Settings) -> dg.SensorDefinition:
         last = _last_ended(context.instance)
         if last is None or last == context.cursor:
             return dg.SensorResult(skip_reason="No table was refreshed since the last run.", cursor=context.cursor)
-        if has_active_run(context.instance, FLEET_JOB):
+        if has_active_run(context.instance, job_name):
             return dg.SensorResult(skip_reason="A run of the fleet is in progress.", cursor=context.cursor)
-        return dg.SensorResult(run_requests=[dg.RunRequest(job_name=FLEET_JOB)], cursor=last)
+        return dg.SensorResult(run_requests=[dg.RunRequest(job_name=job_name)], cursor=last)
 
     return after_refreshes
 

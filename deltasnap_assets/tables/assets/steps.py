@@ -7,18 +7,19 @@ thirds of the time to build all definitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import dagster as dg
 
 from deltasnap_assets.dagster_internals import AssetExecutionType
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core.errors import StorageError
 
 SNAPSHOTS_KEY = "snapshots"
-"""The resource of every step: `context.resources.snapshots`."""
+"""The resource of every step, `context.resources.snapshots`; in a project with several stores, with a suffix."""
 STORAGE_RETRIES = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL)
 """The retries of a step after a transient failure of the storage, with pauses of 5, 15 and 35 s.
 
@@ -28,7 +29,7 @@ A run writes no events in a pause, and a refresh does not end on SIGINT. So the 
 _RESULT = "result"
 # Dagster resolves the type of an input or output each time that one is made.
 _INPUT = dg.In(dg.Nothing)
-_ASSET = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)
+_asset_of = cache(partial(dg.Out, dg.Nothing))
 _OBSERVED = dg.Out(dg.Nothing, io_manager_key=next(iter(NO_INPUTS)))
 _CHECK = dg.Out(Any, is_required=False)  # the default type
 
@@ -39,16 +40,16 @@ Dagster inspects the annotation of the context and rejects a string.
 """
 
 
-def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
-    """Return an asset whose partitions can be materialized in one run, in any range."""
+def asset_step(table: TableSettings, spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
+    """Return an asset of a table whose partitions can be materialized in one run, in any range."""
     inputs = _inputs(dep.asset_key for dep in spec.deps)
     op = dg.OpDefinition(
         compute_fn=_retried(compute),
         name=spec.key.to_python_identifier(),
         description=spec.description,
         ins=dict.fromkeys(inputs, _INPUT),
-        outs={_RESULT: _ASSET},
-        required_resource_keys={SNAPSHOTS_KEY},
+        outs={_RESULT: _asset_of(io_manager_key=table.own_name(IO_MANAGER_KEY))},
+        required_resource_keys={table.own_name(SNAPSHOTS_KEY)},
     )
     return dg.AssetsDefinition(
         keys_by_input_name=inputs,
@@ -79,8 +80,10 @@ def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinitio
     )
 
 
-def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute) -> dg.AssetChecksDefinition:
-    """Return asset checks that are evaluated in one step, or a subset of them."""
+def checks_step(
+    table: TableSettings, name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute
+) -> dg.AssetChecksDefinition:
+    """Return asset checks of a table that are evaluated in one step, or a subset of them."""
     inputs, outputs = _inputs(spec.asset_key for spec in specs), {spec.get_python_identifier(): spec for spec in specs}
     op = dg.OpDefinition(
         compute_fn=_retried(compute),
@@ -88,12 +91,17 @@ def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute)
         config_schema={},  # no configuration
         ins=dict.fromkeys(inputs, _INPUT),
         outs=dict.fromkeys(outputs, _CHECK),
-        required_resource_keys={SNAPSHOTS_KEY},
+        required_resource_keys={table.own_name(SNAPSHOTS_KEY)},
     )
     checks: dg.AssetChecksDefinition = dg.AssetChecksDefinition.create(
         keys_by_input_name=inputs, node_def=op, check_specs_by_output_name=outputs, can_subset=True
     )
     return checks
+
+
+def snapshots_of(context: Any, table: TableSettings) -> Any:
+    """Return the resource of a step of a table, RunSnapshots."""
+    return getattr(context.resources, table.own_name(SNAPSHOTS_KEY))
 
 
 def _retried(compute: Compute) -> Compute:

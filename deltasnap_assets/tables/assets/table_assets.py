@@ -29,7 +29,7 @@ from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
-from deltasnap_assets.tables.assets.steps import asset_step
+from deltasnap_assets.tables.assets.steps import asset_step, snapshots_of
 from deltasnap_assets.tables.due_checkpoint import write_due_checkpoint
 from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
@@ -224,13 +224,13 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
 
-    return asset_step(spec, partial(_materialize, table, asset))
+    return asset_step(table, spec, partial(_materialize, table, asset))
 
 
 def _materialize(
     table: TableSettings, asset: _VersionAsset, context: dg.AssetExecutionContext, _: object
 ) -> Iterator[dg.Output[None]]:
-    versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
+    versions, snapshots = versions_of_keys(context.partition_keys, table.name), snapshots_of(context, table)
     if not versions:
         raise DeltaSnapError(_NO_PARTITION)
     work = f"{table.name}/{asset.name}"

@@ -19,7 +19,7 @@ from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
-from deltasnap_assets.tables.assets.steps import checks_step
+from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.checks.run_facts import RunFacts, versions_of_run
 from deltasnap_assets.tables.checks.version_checks import version_checks
@@ -46,7 +46,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
         for check in TABLE_CHECKS
     ]
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
-    return checks_step(f"{table.name}__table_expectations", specs, partial(_evaluate, table))
+    return checks_step(table, f"{table.name}__table_expectations", specs, partial(_evaluate, table))
 
 
 def _evaluate(table: TableSettings, context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
@@ -55,7 +55,7 @@ def _evaluate(table: TableSettings, context: dg.AssetCheckExecutionContext, _: o
 
 
 def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> Iterator[dg.AssetCheckResult]:
-    snapshots = context.resources.snapshots
+    snapshots = snapshots_of(context, table)
     facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
     selected = {key.name for key in context.selected_asset_check_keys}
     of_run, ended = dict[Check, Verdict](), list[str]()

@@ -7,6 +7,8 @@ much as three assets.
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
+from collections.abc import Callable
+
 import dagster as dg
 from pydantic import Field
 
@@ -16,6 +18,7 @@ from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
@@ -41,11 +44,9 @@ class PruneConfig(dg.Config):
     )
 
 
-@dg.op(name="deltasnap_prune_store", out=dg.Out(dg.Nothing))
 @secrets_hidden()
-def _prune_store(
-    context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
-) -> None:
+def _prune_store(context: dg.OpExecutionContext, config: PruneConfig) -> None:
+    snapshots = _snapshots_of(context)
     table = _table_of(context, snapshots).name
     with progress_logged(context.instance, context.run, PRUNE_JOB):
         report = snapshots.store.prune(
@@ -74,11 +75,9 @@ class CheckpointConfig(dg.Config):
     version: int | None = Field(default=None, ge=0, description="The version; null: the latest.")
 
 
-@dg.op(name="deltasnap_write_checkpoint", out=dg.Out(dg.Nothing))
 @secrets_hidden()
-def _write_checkpoint(
-    context: dg.OpExecutionContext, config: CheckpointConfig, snapshots: dg.ResourceParam[RunSnapshots]
-) -> None:
+def _write_checkpoint(context: dg.OpExecutionContext, config: CheckpointConfig) -> None:
+    snapshots = _snapshots_of(context)
     table = _table_of(context, snapshots)
     with using_spark(table.name), progress_logged(context.instance, context.run, CHECKPOINT_JOB):
         context.log.info(write_checkpoint(snapshots, table, config.version))
@@ -100,18 +99,29 @@ def checkpoint_job(settings: Settings) -> dg.JobDefinition:
     return _job_of(_write_checkpoint, CHECKPOINT_JOB, description, settings)
 
 
-def _job_of(op: dg.OpDefinition, name: str, description: str, settings: Settings) -> dg.JobDefinition:
+def _job_of(step: Callable[..., None], name: str, description: str, settings: Settings) -> dg.JobDefinition:
     """Return a job of one step with a partition per table. It tags its runs like those of the table's job."""
+    op = dg.op(
+        name=settings.own_name(f"{name}_of_table"),
+        out=dg.Out(dg.Nothing),
+        required_resource_keys={settings.own_name(SNAPSHOTS_KEY)},
+    )(step)
     tables = dg.PartitionedConfig(
         partitions_def=dg.StaticPartitionsDefinition([table.name for table in settings.tables]),
         run_config_for_partition_key_fn=lambda _: {},
         tags_for_partition_key_fn=lambda table: {TABLE_TAG: table},
     )
-    return dg.GraphDefinition(name=name, node_defs=[op]).to_job(
+    return dg.GraphDefinition(name=settings.own_name(name), node_defs=[op]).to_job(
         description=description,
         config=tables,
         executor_def=dg.in_process_executor,
     )
+
+
+def _snapshots_of(context: dg.OpExecutionContext) -> RunSnapshots:
+    (key,) = context.op_def.required_resource_keys
+    snapshots: RunSnapshots = getattr(context.resources, key)
+    return snapshots
 
 
 def _table_of(context: dg.OpExecutionContext, snapshots: RunSnapshots) -> TableSettings:

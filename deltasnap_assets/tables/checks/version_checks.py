@@ -23,7 +23,7 @@ from deltasnap_assets.runs.planning.names import asset_key, selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.assets.steps import checks_step
+from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions, versions_of_run
 from deltasnap_assets.texts import visible
@@ -40,7 +40,7 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     worst one. A run without a partition, as Dagster's UI starts it for all checks of an asset, evaluates the newest
     stored version.
     """
-    return checks_step(f"{table.name}__version_expectations", _specs(table), partial(_evaluate, table))
+    return checks_step(table, f"{table.name}__version_expectations", _specs(table), partial(_evaluate, table))
 
 
 def _evaluate(
@@ -53,7 +53,7 @@ def _evaluate(
 def _results(
     context: dg.AssetCheckExecutionContext, table: TableSettings
 ) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
-    snapshots, has_partition = context.resources.snapshots, selects_versions(context.run.tags)
+    snapshots, has_partition = snapshots_of(context, table), selects_versions(context.run.tags)
     versions = versions_of_run(context, snapshots, table)
     if not versions:
         context.log.warning("not evaluated: no version of the run is stored.")

@@ -15,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets import steps
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY, STORAGE_RETRIES, asset_step
@@ -39,7 +40,7 @@ def run_of(error: Exception, times: int, instance: dg.DagsterInstance) -> tuple[
             raise error
         yield dg.Output(None)
 
-    asset = asset_step(dg.AssetSpec("events"), compute)
+    asset = asset_step(TableSettings(name="events", path="/t"), dg.AssetSpec("events"), compute)
     resources = {SNAPSHOTS_KEY: dg.ResourceDefinition.none_resource(), IO_MANAGER_KEY: dg.mem_io_manager}
     result = dg.materialize([asset], instance=instance, resources=resources, raise_on_error=False)
     assert started == [*range(len(started))]
