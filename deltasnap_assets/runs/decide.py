@@ -19,7 +19,6 @@ from deltasnap_assets.runs.condition.poll_findings import (
     UNSHARED_STORE,
     VERSIONS,
     PollFindings,
-    known_errors,
 )
 from deltasnap_assets.runs.due import SHORT_LOG, inputs_of_checks, is_examination_due
 from deltasnap_assets.runs.observe import Asked, Seen
@@ -158,7 +157,7 @@ def _work(seen: Seen, now_ms: int) -> Iterator[Step]:
     if seen.is_complete:
         if seen.examined is None:
             yield polled
-            yield from [Examine()] if _was_broken(seen) else []
+            yield from [Examine()] if _is_to_examine(seen, now_ms) else []
         return
     todo = plan(seen.table, status, seen.known, seen.stored if _is_shared(seen) else None)
     in_vain = _run_in_vain(seen, todo)
@@ -268,7 +267,7 @@ def _is_to_examine(seen: Seen, now_ms: int) -> bool:
     """Return whether to read the whole log for faults, because no run will.
 
     It is read if an examination is due, if the poll found faults or that the log lost versions, and if the last run
-    failed or the page shows a fault. If a user waits for the answer, a short log is always read.
+    failed or the page shows a fault. If a user waits for the answer, a short log is always read, unless runs read it.
     """
     if seen.examined is not None or seen.stored is None:
         return False
@@ -276,16 +275,10 @@ def _is_to_examine(seen: Seen, now_ms: int) -> bool:
     if seen.asked is Asked.TICK and condition is not None and condition.unloadable:
         return False  # reported as it is
     is_damaged = condition is not None and bool(condition.faults)
-    is_short = seen.asked is Asked.USER and listing is not None and len(listing.commits) <= SHORT_LOG
+    is_read = seen.asked is not Asked.USER or seen.is_complete
+    is_short = not is_read and listing is not None and len(listing.commits) <= SHORT_LOG
     has_lost = bool(seen.stored.common.lost)
     return is_damaged or has_lost or is_short or seen.is_suspect or is_examination_due(seen.document, now_ms)
-
-
-def _was_broken(seen: Seen) -> bool:
-    """Return whether a refresh reads the whole log after its runs, which read only new commits."""
-    condition = seen.status.condition
-    is_damaged = condition is not None and bool(condition.unloadable)
-    return is_damaged or seen.failure is not None or any(error.check == LOG for error in known_errors(seen.document))
 
 
 def _has_due_checks(seen: Seen, newest: int) -> bool:

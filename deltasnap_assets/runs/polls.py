@@ -1,6 +1,7 @@
 """Polls tables in threads: a tick must end within a minute, and one table must not delay the others.
 
-A poll that takes longer continues, and a later tick uses its answer.
+A poll that takes longer continues, and a later tick of the sensor uses its answer. The schedule polls again: what the
+poll found is recorded.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def polled(
             settings=settings, table=table, instance=instance, asked=asked, cursor=cursors.get(name), runs=runs[name]
         )
         read = POLLS.get(_key_of(seen))
-        if read is None or read.is_lost:
+        is_late = asked is Asked.SCHEDULE and read is not None and read.future.done()  # its answer is hours old
+        if read is None or read.is_lost or is_late:
             read = POLLS[_key_of(seen)] = LongRead(threads.submit(partial(_answer_of, seen)), time.time())
             awaited.append(read.future)
         reads.append((seen, read))

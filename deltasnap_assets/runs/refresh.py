@@ -119,6 +119,8 @@ class _Refresh:
             todo = answer.plan
             if todo is not None and (lost := todo.lost_text(seen.table.name)) is not None:
                 self.on_warning(lost)
+            if seen.stored is not None and seen.unshared is not None:
+                self.on_warning(seen.unshared)
             for request in answer.requests:
                 self._run(seen, request.first, request.last)
             if todo is None or not todo.ranges:

@@ -16,8 +16,8 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
 
     The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
     failed, and reports damage that a poll for new commits does not detect. If reading a long log takes longer than a
-    tick may, the next tick has the answer. Without missing versions, it requests the newest one again if its
-    checks are due.
+    tick may, the reading continues, and the next tick need not read it. Without missing versions, it requests the
+    newest one again if its checks are due.
     """
 
     @dg.schedule(

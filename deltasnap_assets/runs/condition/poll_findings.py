@@ -86,11 +86,6 @@ def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     )
 
 
-def known_errors(poll: LastPoll | None) -> tuple[Problem, ...]:
-    """Return the errors of a table that are recorded: the fleet shows it as broken."""
-    return () if poll is None else tuple(problem for problem in poll.problems if problem.mark == "error")
-
-
 def known_faults(poll: LastPoll | None) -> tuple[Problem, ...]:
     """Return the recorded faults of a table's log that only reading its commits detects."""
     return () if poll is None else tuple(problem for problem in poll.problems if problem.kind.is_in_commits)

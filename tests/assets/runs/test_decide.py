@@ -265,7 +265,7 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
     "user: versions are missing": (seen(Asked.USER, known=MISSING, log=LOG_OF_TWO), [KEPT, "request 2 to 3"]),
     "user: after all runs": (seen(Asked.USER, fields={"is_complete": True}), []),
     "user: after all runs, and one failed": (
-        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}), ["Examine"],
+        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}, failed=FAILED), ["Examine"],
     ),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from deltasnap_assets.runs import decide
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_after, condition_now
-from deltasnap_assets.runs.condition.poll_findings import PollFindings, known_errors
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import run_tags, table_key
@@ -50,7 +50,7 @@ class Examined(Ticks):
     @property
     def errors(self) -> list[str]:
         """The recorded errors. With any, the fleet shows the table as broken."""
-        return [error.text for error in known_errors(self.poll)]
+        return [problem.text for problem in self.poll.problems if problem.mark == "error"]
 
     @property
     def page(self) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from deltasnap_assets.runs.condition.poll_findings import (
     RUN,
     PollFindings,
     found_by_checks,
-    known_errors,
     known_faults,
 )
 from deltasnap_assets.runs.condition.poll_records import record
@@ -189,12 +188,10 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
     for problem in (old, new):
         record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
-    assert known_errors(table.poll) == ()
     error, warning = noted("c", "error"), Problem.of(ProblemKind.EMPTY_COMMIT, Where.of(None, 3), table="t")
     record(table.store, table.table, PollFindings(problems={"c": (error,), LOG: (warning,)}))
-    assert known_errors(table.poll) == (error,)
     assert known_faults(table.poll) == (warning,)
-    assert (known_errors(None), known_faults(None)) == ((), ())
+    assert known_faults(None) == ()
 
 
 def test_number_of_a_check_may_be_absent() -> None:
