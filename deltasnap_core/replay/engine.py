@@ -76,20 +76,6 @@ class UnusualError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The chosen engine, the question it answers, and the reason for the choice."""
-
-    engine: Literal["driver", "spark"]
-    subject: str
-    why: str
-
-    @property
-    def reason(self) -> str:
-        """The subject and the reason, in one line."""
-        return f"{self.subject}: {self.why}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
     """The answer to a question.
 
@@ -107,19 +93,24 @@ def actions_text(count: int | None, done: str) -> str:
     return f"{count:,} {'action' if count == 1 else 'actions'} {done}"
 
 
-def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Choice:
-    """Return the engine for a question. size: of the input, in the limit's unit; None: too large for the driver."""
+def why_spark(question: Question, size: int | None, use: EngineUse = "auto") -> str | None:
+    """Return why Spark answers a question, in one line; None: the driver answers.
+
+    size: of the input, in the limit's unit; None: too large for the driver.
+    """
     is_for_person = use == "person" and question is Question.RECONSTRUCT
-    subject, limit = question.value, LIMITS.get(Question.ROWS if is_for_person else question)
+    limit = LIMITS.get(Question.ROWS if is_for_person else question)
     if use == "spark":
-        return Choice(engine="spark", subject=subject, why="the engine is set to Spark")
-    if limit is None:
-        return Choice(engine="spark", subject=subject, why="always on Spark")
-    if size is None:
-        return Choice(engine="spark", subject=subject, why=f"more {limit.unit} than the driver holds in memory")
-    if size > limit.most:
-        return Choice(engine="spark", subject=subject, why=f"{size:,} {limit.unit}, more than {limit.most:,}")
-    return Choice(engine="driver", subject=subject, why=f"{size:,} {limit.unit}, at most {limit.most:,}")
+        why = "the engine is set to Spark"
+    elif limit is None:
+        why = "always on Spark"
+    elif size is None:
+        why = f"more {limit.unit} than the driver holds in memory"
+    elif size > limit.most:
+        why = f"{size:,} {limit.unit}, more than {limit.most:,}"
+    else:
+        return None
+    return f"{question.value}: {why}"
 
 
 class ReplayEngine:
@@ -141,28 +132,22 @@ class ReplayEngine:
     ) -> Answer[T]:
         """Return the answer of the chosen engine, or of Spark if the driver raises UnusualError.
 
-        sizes: by question, as for `choose`. The driver answers only if all sizes are within its limits.
+        sizes: by question, as for `why_spark`. The driver answers only if all sizes are within its limits.
         work:  the work of the driver, for example `12 actions applied to version 40`.
         Errors: those of the answer; SparkRequiredError if Spark must answer and there is no session.
         """
-        choice = self.choose(sizes)
-        reason = choice.reason
-        if choice.engine == "driver":
+        reason = self.reason_for_spark(sizes)
+        if reason is None:
             try:
                 return Answer(value=driver(), computed_by=f"driver: {work}")
             except UnusualError as error:
-                reason = f"{choice.subject}: only Spark reads {error}"
+                reason = f"{next(iter(sizes)).value}: only Spark reads {error}"
         return self.on_spark(reason, spark)
 
-    def choose(self, sizes: Mapping[Question, int | None]) -> Choice:
-        """Return the engine for questions that are answered together."""
-        choices = [choose(question, size, self.use) for question, size in sizes.items()]
-        return next((choice for choice in choices if choice.engine == "spark"), choices[0])
-
     def reason_for_spark(self, sizes: Mapping[Question, int | None]) -> str | None:
-        """Return why Spark answers; None: the driver answers."""
-        choice = self.choose(sizes)
-        return choice.reason if choice.engine == "spark" else None
+        """Return why Spark answers questions that are answered together; None: the driver answers."""
+        reasons = (why_spark(question, size, self.use) for question, size in sizes.items())
+        return next((reason for reason in reasons if reason is not None), None)
 
     def on_spark(self, reason: str, spark: Callable[[SparkSession], T]) -> Answer[T]:
         """Return the answer of Spark."""

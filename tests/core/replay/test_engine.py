@@ -8,7 +8,15 @@ from typing import Any, cast
 import pytest
 
 from deltasnap_core.errors import SparkRequiredError
-from deltasnap_core.replay.engine import LIMITS, EngineUse, Question, ReplayEngine, UnusualError, actions_text, choose
+from deltasnap_core.replay.engine import (
+    LIMITS,
+    EngineUse,
+    Question,
+    ReplayEngine,
+    UnusualError,
+    actions_text,
+    why_spark,
+)
 from deltasnap_core.replay.sessions import GivenSession, NoSession, provider_of
 
 SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: "local[2]"))
@@ -41,15 +49,14 @@ def answer(engine: ReplayEngine, sizes: dict[Question, int | None], *, is_unusua
 @pytest.mark.parametrize("question", list(LIMITS))
 def test_driver_is_used_up_to_the_limit_and_spark_beyond(question: Question) -> None:
     most = LIMITS[question].most
-    assert choose(question, most).engine == "driver"
-    assert choose(question, most + 1).engine == "spark"
-    assert f"{most + 1:,} {LIMITS[question].unit}, more than {most:,}" in choose(question, most + 1).reason
-    assert choose(question, None).engine == "spark"
-    assert choose(question, 0, "spark").engine == "spark"
+    assert why_spark(question, most) is None
+    assert f"{most + 1:,} {LIMITS[question].unit}, more than {most:,}" in str(why_spark(question, most + 1))
+    assert why_spark(question, None) is not None
+    assert why_spark(question, 0, "spark") is not None
 
 
 def test_spark_reconstructs_versions_of_any_size() -> None:
-    assert choose(Question.RECONSTRUCT, 1).engine == "spark"
+    assert why_spark(Question.RECONSTRUCT, 1) is not None
     assert Question.RECONSTRUCT not in LIMITS
 
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 
 from deltasnap_core import SnapshotStore, TableLog
 from deltasnap_core.errors import SparkRequiredError
-from deltasnap_core.replay.engine import Question, ReplayEngine, choose
+from deltasnap_core.replay.engine import Question, ReplayEngine, why_spark
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from tests.builders import add, metadata, protocol, write_log
 from tests.conftest import FixedClock
@@ -57,6 +57,6 @@ def test_only_for_a_person_the_driver_reconstructs(tmp_path: Path) -> None:
         SnapshotStore.open(None, tmp_path / "store").write_range("t", log, 0, 0)
 
 
-@pytest.mark.parametrize(("rows", "engine"), [(50_000, "driver"), (50_001, "spark"), (None, "spark")])
-def test_spark_reconstructs_large_versions_for_a_person_too(rows: int | None, engine: str) -> None:
-    assert choose(Question.RECONSTRUCT, rows, "person").engine == engine
+@pytest.mark.parametrize(("rows", "is_on_spark"), [(50_000, False), (50_001, True), (None, True)])
+def test_spark_reconstructs_large_versions_for_a_person_too(rows: int | None, is_on_spark: bool) -> None:
+    assert (why_spark(Question.RECONSTRUCT, rows, "person") is not None) is is_on_spark
