@@ -63,18 +63,14 @@ def new_commits_sensors(
     by_interval: dict[int, list[TableSettings]] = {}
     for table in settings.tables:
         by_interval.setdefault(table.poll_seconds, []).append(table)
-    return [
-        _shared_sensor(
-            settings,
-            tables,
-            [
-                *(jobs[table.name] for table in tables),
-                *_observed(observe_job, f"observe_every_{seconds}_seconds{suffix}", tables),
-            ],
-            f"new_commits_every_{seconds}_seconds{suffix}",
-        )
-        for seconds, tables in sorted(by_interval.items())
-    ]
+    found = []
+    for seconds, tables in sorted(by_interval.items()):
+        every = f"every_{seconds}_seconds{suffix}"
+        observed = _observed(observe_job, f"observe_{every}", tables)
+        description = f"Polls the logs of {len(tables)} tables and materializes their new versions."
+        own = [*(jobs[table.name] for table in tables), *observed]
+        found.append(_sensor(settings, tables, own, f"new_commits_{every}", description))
+    return found
 
 
 def _observed(
@@ -86,41 +82,23 @@ def _observed(
 
 
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
-    """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
-
-    The cursor is the last commit handled, a `LogCursor`. While a run of the table is in progress, ticks are skipped: a
-    table has one run at a time on any instance, and new commits become one range afterwards, with all versions that are
-    missing. Versions whose run failed are not requested again without new commits. For a damaged table, the loadable
-    versions are requested. A fault fails one tick and is recorded on the page of the table. Later ticks skip, and poll
-    again each minute. While the store cannot be reached, every tick fails.
-    """
-
-    @dg.sensor(
-        name=f"{table.name}_new_commits",
-        jobs=jobs,
-        minimum_interval_seconds=minimum_interval(table.poll_seconds),
-        default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
-        description=f"Polls the log of {table.name} and materializes its new versions.",
-    )
-    @secrets_hidden()
-    def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        cursor = _cursor_of(table.name, context.cursor)
-        found, problems = polled(settings, [table], context.instance, Asked.TICK, {table.name: cursor})
-        for problem in problems.values():
-            raise problem
-        answers = [answer for answer in found.values() if answer is not None]
-        return _result(answers, _text_of(answers[0].cursor) if answers else context.cursor)
-
-    return new_commits
+    """Return the sensor `<table>_new_commits`, see `_sensor`."""
+    description = f"Polls the log of {table.name} and materializes its new versions."
+    return _sensor(settings, [table], jobs, f"{table.name}_new_commits", description)
 
 
-def _shared_sensor(
-    settings: Settings, tables: Sequence[TableSettings], jobs: Sequence[Any], name: str
+def _sensor(
+    settings: Settings, tables: Sequence[TableSettings], jobs: Sequence[Any], name: str, description: str
 ) -> dg.SensorDefinition:
-    """Return a sensor like `new_commits_sensor` for many tables.
+    """Return a sensor: a tick adds the partitions of new versions and requests a run for their range.
 
-    Its cursor is an object with the cursor of each table. If some tables fail, the others continue, and the tick fails
-    when everything else is recorded. If a tick takes too long, the next one starts where it stopped.
+    The cursor has the last commit handled of each table, a `LogCursor`. While a run of a table is in progress, the
+    table is skipped: it has one run at a time on any instance, and new commits become one range afterwards, with all
+    versions that are missing. Versions whose run failed are not requested again without new commits. For a damaged
+    table, the loadable versions are requested. A fault fails one tick and is recorded on the page of the table. Later
+    ticks skip, and poll again each minute. While the store cannot be reached, every tick fails.
+    If some tables fail, the others continue, and the tick fails when everything else is recorded. If a tick takes too
+    long, the next one starts where it stopped.
     """
     names = [table.name for table in tables]
 
@@ -129,32 +107,32 @@ def _shared_sensor(
         jobs=jobs,
         minimum_interval_seconds=minimum_interval(tables[0].poll_seconds),
         default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
-        description=f"Polls the logs of {len(tables)} tables and materializes their new versions.",
+        description=description,
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        texts = _cursors_of(context.cursor)
-        next_name = texts.pop(_NEXT, None)
+        before, next_name = _cursors_of(context.cursor, names)
         first = names.index(next_name) if next_name in names else 0
-        cursors = {name: _cursor_of(name, texts.get(name)) for name in names}
         turn = [*tables[first:], *tables[:first]]
-        found, problems = polled(settings, turn, context.instance, Asked.TICK, cursors)
+        found, problems = polled(settings, turn, context.instance, Asked.TICK, before)
         answers = {name: answer for name, answer in found.items() if answer is not None}
         has_requests = any(answer.requests for answer in answers.values())
-        before = {name: texts.get(name) for name in names}
-        after = before | {name: _text_of(answer.cursor) for name, answer in answers.items()}
-        if len(answers) < len(tables):
-            after[_NEXT] = next(name for name in found if name not in answers)
-            context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
+        after = before | {name: answer.cursor for name, answer in answers.items()}
         if problems and after == before and not has_requests:
+            if len(tables) == 1:
+                raise problems[names[0]]
             raise TablesFailedError({name: without_secrets(str(error)) for name, error in problems.items()})
+        cursors = {name: None if cursor is None else cursor.to_text() for name, cursor in after.items()}
+        if len(answers) < len(tables):
+            cursors[_NEXT] = next(name for name in found if name not in answers)
+            context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
         for name, error in problems.items():
             context.log.error(f"{name}: {without_secrets(str(error))}")
         if has_requests:  # then the tick has no message of its own
             waiting = [each.message for name, each in answers.items() if each.is_problem and name not in problems]
             for message in waiting[:_MAX_MESSAGES]:
                 context.log.warning(message)
-        return _result([*answers.values()], json.dumps(after))
+        return _result([*answers.values()], json.dumps(cursors))
 
     return new_commits
 
@@ -173,27 +151,22 @@ def _result(answers: Sequence[Answer], cursor: str | None) -> dg.SensorResult:
     )
 
 
-def _cursor_of(name: str, text: str | None) -> LogCursor | None:
-    """Return the cursor of a table. An unreadable one is ignored: no version is requested twice without it."""
+def _cursors_of(text: str | None, names: Sequence[str]) -> tuple[dict[str, LogCursor | None], object]:
+    """Return the cursors of tables, by name, and the table that is polled first.
+
+    What cannot be read is ignored: no version is requested twice without it.
+    """
+    cursors = dict[str, LogCursor | None].fromkeys(names)
     try:
-        return None if not text else LogCursor.from_text(text)
-    except (TypeError, ValueError) as error:
-        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", name, error)
-        return None
-
-
-def _text_of(cursor: LogCursor | None) -> str | None:
-    return None if cursor is None else cursor.to_text()
-
-
-def _cursors_of(text: str | None) -> dict[str, Any]:
-    """Return the cursors of a shared sensor by table. If they cannot be read, the sensor starts without cursors."""
-    try:
-        cursors = json.loads(text or "{}")
-        if isinstance(cursors, dict):
-            return {name: each if isinstance(each, str | None) else json.dumps(each) for name, each in cursors.items()}
-        problem = "it is not an object"
+        read = json.loads(text or "{}")
+        if not isinstance(read, dict):
+            raise ValueError("it is not an object")
     except ValueError as error:
-        problem = str(error)
-    _log.warning("The cursor of the sensor cannot be read, and is ignored: %s", problem)
-    return {}
+        _log.warning("The cursor of the sensor cannot be read, and is ignored: %s", error)
+        return cursors, None
+    for name in cursors.keys() & read.keys():
+        try:
+            cursors[name] = None if read[name] is None else LogCursor.from_text(read[name])
+        except (TypeError, ValueError) as error:
+            _log.warning("The cursor of table %s cannot be read, and is ignored: %s", name, error)
+    return cursors, read.get(_NEXT)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -19,6 +20,7 @@ from deltasnap_assets.runs.decide import Request
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core import LogCursor
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.support import redacted
@@ -96,11 +98,16 @@ def test_tick_that_requests_runs_has_no_message() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "5", '"a"'])
-def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert _cursors_of(text) == {}
+def test_cursor_of_a_sensor_that_cannot_be_read_is_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert _cursors_of(text, ["a"]) == ({"a": None}, None)
     assert "The cursor of the sensor cannot be read, and is ignored" in caplog.text
-    caplog.clear()
-    assert (_cursors_of(None), _cursors_of('{"a": "x"}'), caplog.text) == ({}, {"a": "x"}, "")
+
+
+def test_cursor_of_a_sensor_has_that_of_each_table(caplog: pytest.LogCaptureFixture) -> None:
+    cursor = LogCursor(table_id="g", version=3)
+    text = json.dumps({"a": cursor.to_text(), "b": "x", "c": None, "gone": "x", "@next": "b"})
+    assert _cursors_of(text, ["a", "b", "c", "d"]) == ({"a": cursor, "b": None, "c": None, "d": None}, "b")
+    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +192,8 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(tmp_path: Path,
 
 def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ticks = Ticks(tmp_path, last=4)
-    ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
+    of_table = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
+    ticks.cursor = json.dumps({"events": of_table})
     assert ticks.tick() == [("0", "4")]
     assert ticks.tick() == "No new commits in events."
     assert "The cursor of table events cannot be read, and is ignored" in caplog.text
