@@ -50,7 +50,7 @@ def test_small_difference_is_stored_next_to_the_shared_document() -> None:
     del value["key00002"]
     found = part_of(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
-    assert found.resolve({BIG_DIGEST: BIG}) == value
+    assert [*found.resolve({BIG_DIGEST: BIG}).items()] == sorted(value.items())
 
 
 @pytest.mark.parametrize("length", [INLINE_BYTES, INLINE_BYTES + 1])
