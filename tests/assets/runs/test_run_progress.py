@@ -50,13 +50,6 @@ def test_event_is_written_again_and_again_until_the_step_ends(instance: dg.Dagst
     assert progress(instance, run.run_id) == found
 
 
-def test_short_step_writes_no_event(instance: dg.DagsterInstance) -> None:
-    run = instance.create_run_for_job(idle_job, status=STARTED)
-    with progress_logged(instance, run, "events/all_files"):
-        pass
-    assert progress(instance, run.run_id) == []
-
-
 def test_event_that_cannot_be_written_does_not_end_the_others(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
