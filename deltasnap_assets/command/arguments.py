@@ -18,16 +18,16 @@ _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,{_NAME.pattern})*")
 
 
-def timestamp_argument(text: str) -> int:
+def timestamp_argument(text: str, option: str = "--timestamp") -> int:
     """Return a time in ISO 8601, or as in Delta's paths (yyyyMMddHHmmssSSS), as ms since the epoch.
 
-    Errors: typer.BadParameter for `--timestamp`.
+    Errors: typer.BadParameter for the option.
     """
     try:
         return milliseconds(_time(text))
     except ValueError as error:
         expected = "Expected a time such as 2026-03-02T10:00:00Z"
-        raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint="--timestamp") from error
+        raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint=option) from error
 
 
 def _time(text: str) -> datetime:
@@ -72,7 +72,6 @@ TablePaths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(

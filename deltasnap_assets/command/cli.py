@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version as distribution_version
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -23,10 +24,11 @@ from deltasnap_assets.command.commands.driver_commands import diff, doctor, flee
 from deltasnap_assets.command.commands.local_commands import demo, ui
 from deltasnap_assets.command.commands.refresh_command import refresh
 from deltasnap_assets.command.commands.scan_command import scan
+from deltasnap_assets.command.commands.settings_commands import alerts, config
 from deltasnap_assets.command.commands.table_commands import checkpoint, inspect_table, vacuum, verify
 from deltasnap_assets.command.endings import fail, problem_of_a_folder, problem_of_stdout, usage_text
 from deltasnap_assets.command.help_text import CommandLine
-from deltasnap_assets.command.terminal import WarningLines, prepare_terminal, print_problem
+from deltasnap_assets.command.terminal import Verbosity, WarningLines, prepare_terminal, print_problem
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import DISTRIBUTION
 
@@ -40,7 +42,6 @@ of a short command, which mostly loads modules.
 app = CommandLine(
     name="deltasnap",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -114,12 +115,43 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 """In the order of the help: start, read a table, maintain it, operate."""
 for _command in _COMMANDS:
     app.command(name="inspect" if _command is inspect_table else None)(_command)
+for _group in (alerts, config):
+    app.add_typer(_group)
 
 
 @app.callback()
 def common(
+    directory: Annotated[
+        Path | None, typer.Option("--directory", "-C", metavar="FOLDER", help="Run the command in this folder.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="The configuration. Default: deltasnap.yaml in this folder or above it."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no warnings and no progress.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print what is loaded and written, and why Spark starts.")
+    ] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colors, as with NO_COLOR=1.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Materialize each version of your Delta tables as Dagster assets."""
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+    if quiet and verbose:
+        raise typer.BadParameter("Give --quiet or --verbose, not both.")
+    Verbosity.set(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+    if directory is not None:
+        try:
+            os.chdir(directory)
+        except OSError as error:
+            message = f"{directory}: {error.strerror}."
+            raise typer.BadParameter(message, param_hint="--directory") from error
+    if file is not None:
+        if not file.is_file():
+            raise typer.BadParameter(f"There is no file {file}.", param_hint="--config")
+        os.environ["DELTASNAP_CONFIG"] = str(file.absolute())

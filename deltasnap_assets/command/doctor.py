@@ -93,11 +93,7 @@ def examine() -> Iterator[Finding]:
         yield from settings
         return
     file = find_config(os.environ, Path.cwd())
-    message = (
-        "none: using the settings of the demo"
-        if file is None
-        else f"{file}: {', '.join(table.name for table in settings.tables) or 'no table'}"
-    )
+    message = f"{file}: {', '.join(table.name for table in settings.tables) or 'no table'}"
     yield Finding(subject="configuration", message=message)
     for warning in warnings:
         advice = "Correct the pattern, unless its tables come later."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
+from deltasnap_assets.command.output import print_json
 from deltasnap_assets.command.terminal import error_text, print_problem
 
 if TYPE_CHECKING:
@@ -35,15 +34,15 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
     if shown and _prints_json(sys.argv[1:]):
         known = {} if condition is None else {"condition": condition.to_json()}
         with suppress(OSError):  # writing to stdout may be the failure, if its disk is full
-            typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
+            print_json({"error": error_text(" ".join(shown)), **known})
     _flush_stdout()
     sys.exit(code)
 
 
 def _prints_json(arguments: Sequence[str]) -> bool:
     """Return whether a command prints one JSON value. `scan` and `changes --format json` print one for each row."""
-    is_one_value = arguments[:1] in (["fleet"], ["check"])
-    return "--json" in arguments or (is_one_value and "--format json" in " ".join(arguments).replace("=", " "))
+    prints_rows = not {"scan", "changes"}.isdisjoint(arguments)
+    return "--json" in arguments or (not prints_rows and "--format json" in " ".join(arguments).replace("=", " "))
 
 
 def problem_of_stdout() -> str | None:

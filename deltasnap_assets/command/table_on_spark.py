@@ -22,7 +22,7 @@ _log = logger_of(__name__)
 def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
     """Return the log of a table. Its queries raise JavaError if they need Spark and it cannot start."""
     spark = configured_spark()
-    sessions = RunSession(PlainSession(session_config(spark)))
+    sessions = RunSession(PlainSession(session_config(spark)), _log.info)
     return DeltaLog.for_table(
         sessions, path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
     )

@@ -20,7 +20,8 @@ from deltasnap_assets.texts import MAX_CHARACTERS, visible
 from deltasnap_core import DeltaSnapError
 
 _MAX_MESSAGE_LENGTH = 4000
-_COLORS = {"error": "red", "warning": "yellow"}
+_COLORS = {"error": "red", "warning": "yellow", "info": "dim"}
+_LOGGERS = ("deltasnap_core", "deltasnap_assets")
 _TAIL_LINES = 5
 WIDEST = 1_000_000
 """The width of output that is neither wrapped nor truncated, in characters."""
@@ -49,8 +50,31 @@ def print_line(console: Console, line: Text) -> None:
     console.print(line, soft_wrap=True)
 
 
+class Verbosity:
+    """What a command prints on stderr. least: the level of the least important lines."""
+
+    least: ClassVar[int] = logging.WARNING
+
+    @classmethod
+    def set(cls, least: int) -> None:
+        """Print lines of this level and above, also those that are logged."""
+        cls.least = least
+        for logger in map(logging.getLogger, _LOGGERS):
+            logger.setLevel(min(least, logging.WARNING))
+            for handler in logger.handlers:
+                if isinstance(handler, WarningLines):
+                    handler.setLevel(least)
+
+    @classmethod
+    def is_quiet(cls) -> bool:
+        """Whether only errors are printed."""
+        return cls.least > logging.WARNING
+
+
 def print_problem(console: Console, kind: str, message: str) -> None:
-    """Print one line with the problem. kind: `error` or `warning`."""
+    """Print one line with the problem, unless the command is too quiet for it. kind: `error`, `warning` or `info`."""
+    if kind == "warning" and Verbosity.is_quiet():
+        return
     print_line(console, Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message)))
 
 
@@ -60,7 +84,7 @@ class WarningLines(logging.Handler):
     While output is redirected (`output_aside`), it holds the lines, and prints them afterwards.
     """
 
-    _held: ClassVar[list[str] | None] = None
+    _held: ClassVar[list[tuple[str, str]] | None] = None
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -71,22 +95,23 @@ class WarningLines(logging.Handler):
         message = record.getMessage()
         if message not in self._printed:
             self._printed.add(message)
+            kind = "info" if record.levelno < logging.WARNING else "warning"
             if self._held is None:
-                print_problem(Console(stderr=True), "warning", message)
+                print_problem(Console(stderr=True), kind, message)
             else:
-                self._held.append(message)
+                self._held.append((kind, message))
 
     @classmethod
     @contextmanager
-    def held(cls) -> Iterator[list[str]]:
+    def held(cls) -> Iterator[list[tuple[str, str]]]:
         """Hold all warning lines, yield them, and print those that remain at the end, also before an error."""
         lines = cls._held = []
         try:
             yield lines
         finally:
             cls._held = None
-            for line in lines:
-                print_problem(Console(stderr=True), "warning", line)
+            for kind, line in lines:
+                print_problem(Console(stderr=True), kind, line)
 
 
 def prepare_terminal() -> None:

@@ -46,14 +46,14 @@ _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credenti
 
 
 class NoConfigError(DeltaSnapError):
-    """There is no configuration file in `folder`, none is named, and there is no demo table."""
+    """There is no configuration file in `folder` or above it, and none is named."""
 
     def __init__(self, *, folder: Path) -> None:
         self.folder = folder
         super().__init__(
-            f"There is no `{CONFIG_FILE}` in {folder}, and `{CONFIG_VARIABLE}` is not set. Start in the folder of the "
-            "file, or set the variable to its path. `deltasnap init PATH...` generates a configuration for your "
-            "tables, `deltasnap demo` creates a demo table."
+            f"There is no `{CONFIG_FILE}` in {folder} or above it, and `{CONFIG_VARIABLE}` is not set. Name the file "
+            "with `deltasnap --config FILE` or that variable. `deltasnap init PATH...` generates a configuration "
+            "for your tables, `deltasnap demo` creates a demo table."
         )
 
 
@@ -64,9 +64,9 @@ def load_settings(
     folder: Path | None = None,
     on_no_table: Callable[[str], None] = _log.warning,
 ) -> Settings:
-    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, else of `deltasnap.yaml`, else of the demo.
+    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, else of `deltasnap.yaml`.
 
-    `deltasnap.yaml` and the demo are looked up in `folder`, by default the working directory. Relative paths in a file
+    `deltasnap.yaml` is looked up in `folder`, by default the working directory, then above it. Relative paths in a file
     are relative to the file.
     on_no_table: called with a message for each pattern of `discover` that cannot be listed, matches no table, or only
     tables of earlier patterns.
@@ -74,9 +74,9 @@ def load_settings(
     """
     folder = Path.cwd() if folder is None else folder
     path = find_config(environment, folder) if file is None else Path(file)
-    if path is None and not (folder / DEMO_FOLDER).exists():
+    if path is None:
         raise NoConfigError(folder=folder)
-    settings = demo_settings(folder) if path is None else read_settings(path, environment)
+    settings = read_settings(path, environment)
     settings = with_discovered(settings, on_no_table) if settings.discover else settings
     check_store_place(settings)
     return settings
@@ -99,7 +99,7 @@ class _SparkKey(BaseModel):
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the configuration file in use; None: there is none, and the demo table may be followed.
+    """Return the configuration file in use: the named one, else the nearest from a folder upward; None: there is none.
 
     Errors: `ConfigError` if the variable names the home folder of an unknown user.
     """
@@ -109,11 +109,17 @@ def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
         except RuntimeError as error:
             problem = ConfigProblem(reason=f"cannot be read, the value of {CONFIG_VARIABLE}: {error}")
             raise ConfigError(file=named, problems=(problem,)) from error
-    return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
+    return nearest_config(folder)
+
+
+def nearest_config(folder: Path) -> Path | None:
+    """Return `deltasnap.yaml` in a folder or in the nearest folder above it; None: there is none."""
+    files = (each / CONFIG_FILE for each in (folder, *folder.absolute().parents))
+    return next((file for file in files if file.exists()), None)
 
 
 def demo_settings(folder: Path) -> Settings:
-    """Return the settings without a file: the demo table, polled every few seconds."""
+    """Return the settings of the demo: its table, polled every few seconds."""
     table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
     return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
 

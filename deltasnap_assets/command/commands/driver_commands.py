@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +9,15 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.arguments import (
-    AsJson,
     StorageOptions,
     TablePath,
     TablePaths,
     check_file_to_write,
     storage_options,
     table_at,
+    timestamp_argument,
 )
+from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json, print_rows
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
@@ -34,6 +34,7 @@ def init(
     option: StorageOptions = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path("deltasnap.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Generate a commented deltasnap.yaml for existing tables. Reads the log of each table."""
@@ -41,7 +42,7 @@ def init(
     from deltasnap_assets.settings.config import DEFAULT_STORAGE
     from deltasnap_assets.settings.store_place import check_place
 
-    options = storage_options(option)
+    form, options = chosen_format(form, as_json), storage_options(option)
     check_file_to_write(out)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} already exists. Use --force to overwrite it.", param_hint="--out")
@@ -50,9 +51,9 @@ def init(
     if found:
         check_place(str(out.parent / DEFAULT_STORAGE), {}, ((table.path, options) for table in found))
         out.write_text(configuration(found, options, out.parent), encoding="utf-8")
-    if as_json:
+    if form is not OutputFormat.TABLE:
         rows = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
-        typer.echo(json.dumps({"file": str(out) if found else None, "tables": rows}))
+        print_rows(form, rows, file=str(out) if found else None)
     else:
         for table in tables:
             if table.problem is None:
@@ -78,7 +79,16 @@ def history(
             help=f"The maximum number of commits, newest first. Default: {DEFAULT_LIMIT}.",
         ),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only commits from this time on (ISO 8601; without an offset: local time)."),
+    ] = None,
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only commits of this operation, such as MERGE; repeatable."),
+    ] = None,
     option: StorageOptions = None,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Show who committed what and when, newest first.
@@ -87,16 +97,26 @@ def history(
     keeps a version from loading.
     """
     from deltasnap_assets.command.views.condition_view import explaining, fault_lines, without_listed_warnings
-    from deltasnap_assets.command.views.history import LostCommits, history_json, history_table, read_history
+    from deltasnap_assets.command.views.history import (
+        LostCommits,
+        WantedCommits,
+        history_json,
+        history_table,
+        read_wanted_history,
+    )
     from deltasnap_core import TableLog
 
+    form = chosen_format(form, as_json)
+    wanted = WantedCommits(
+        since_ms=None if since is None else timestamp_argument(since, "--since"), operations=tuple(operation or ())
+    )
     path, options = table_at(path, option)
     with explaining(path, options), without_listed_warnings():
-        found = read_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT)
+        found = read_wanted_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT, wanted)
     for mark, text in fault_lines(found.faults):
         print_problem(Console(stderr=True), mark, text)
-    if as_json:
-        typer.echo(json.dumps(history_json(found.entries), default=str))
+    if form is not OutputFormat.TABLE:
+        print_rows(form, history_json(found.entries))
     else:
         console = output_console()
         console.print(history_table(found.entries, console.width))
@@ -112,6 +132,7 @@ def diff(
     one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
     other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
     option: StorageOptions = None,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the differences between two versions: schema, properties, protocol, domains, files.
@@ -124,6 +145,7 @@ def diff(
     from deltasnap_assets.command.views.condition_view import explaining
     from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
 
+    form = chosen_format(form, as_json, has_rows=False)
     path, options = table_at(path, option)
     with explaining(path, options, one, other):
         pair = find_versions(path, options, one, other)
@@ -132,29 +154,29 @@ def diff(
     if found.assumed is not None:
         warning = f"The files of version {found.first} cannot be read, so files that it contains may be shown as added."
         print_problem(Console(stderr=True), "warning", f"{warning} {found.assumed}")
-    if as_json:
-        typer.echo(json.dumps(found.to_json()))
+    if form is OutputFormat.JSON:
+        print_json(found.to_json())
     else:
         show_diff(output_console(), found)
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(form: Form = None, as_json: AsJson = False) -> None:
     """Check everything that a refresh needs: Java, Spark, configuration, tables, store, runs.
 
     Exits with 1 if a check fails, or if other readers cannot read a table.
     """
     from deltasnap_assets.command.doctor import Finding, examine, is_well
 
-    findings: list[Finding] = []
+    form, findings = chosen_format(form, as_json), list[Finding]()
     for finding in examine():
         findings.append(finding)
-        if not as_json:
+        if form is OutputFormat.TABLE:
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
             print_line(Console(), mark + shown(f"{finding.subject}: {finding.message}"))
             if finding.advice:
                 print_line(Console(), shown(f"        {finding.advice}"))
-    if as_json:
-        typer.echo(json.dumps([_finding_json(finding) for finding in findings]))
+    if form is not OutputFormat.TABLE:
+        print_rows(form, [_finding_json(finding) for finding in findings])
     if not is_well(findings):
         raise typer.Exit(1)
 
@@ -167,7 +189,7 @@ def fleet(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="table, json, or prometheus: gauges for the textfile collector. Default: table.",
+            help="table, json, csv, or prometheus: gauges for the textfile collector. Default: table.",
             show_default=False,
         ),
     ] = None,

@@ -19,14 +19,20 @@ def ui(
     port: Annotated[int, typer.Option(metavar="PORT", min=1, max=65535, help="The port of the UI.")] = 3000,
     host: Annotated[str, typer.Option(metavar="HOST", help="The address of the UI.")] = "127.0.0.1",
 ) -> None:
-    """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it."""
+    """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
+
+    Without a configuration, it follows the table of `deltasnap demo` in this folder, if there is one.
+    """
     require_package("dagster_webserver", "ui")
     family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
-    from deltasnap_assets.settings.loading import load_settings
+    from deltasnap_assets.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, DEMO_FOLDER, find_config, load_settings
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.session.needed import reason_for_spark
 
+    demo_config = Path.cwd() / DEMO_FOLDER / CONFIG_FILE
+    if find_config(os.environ, Path.cwd()) is None and demo_config.exists():
+        os.environ[CONFIG_VARIABLE] = str(demo_config)
     # Checked here, an error is one line. Dagster's code server would print a page.
     settings = load_settings()
     if settings.spark.remote is None and reason_for_spark(settings) is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import AsJson, StorageOptions, TablePath, table_at, timestamp_argument
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, table_at, timestamp_argument
+from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json
 from deltasnap_assets.quantities import HOUR_MS, counted
 
 _Version = Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")]
@@ -25,6 +25,7 @@ def inspect_table(
     ] = None,
     option: StorageOptions = None,
     commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no configuration.
@@ -34,13 +35,14 @@ def inspect_table(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
+    is_json = chosen_format(form, as_json, has_rows=False) is OutputFormat.JSON
     path, options = table_at(path, option)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
     from deltasnap_assets.command.views.inspection import Wanted
 
     wanted = Wanted(version=version, timestamp_ms=timestamp_ms, commits=commits)
-    if not inspect(path, options, wanted, as_json=as_json):
+    if not inspect(path, options, wanted, as_json=is_json):
         raise typer.Exit(1)
 
 
@@ -48,6 +50,7 @@ def checkpoint(
     path: TablePath,
     version: _Version = None,
     option: StorageOptions = None,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a checkpoint into the log of a table, so that readers can skip earlier commits. Deletes nothing.
@@ -58,11 +61,12 @@ def checkpoint(
     from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
     from deltasnap_assets.command.views.condition_view import explaining
 
+    form = chosen_format(form, as_json, has_rows=False)
     path, options = table_at(path, option)
     with explaining(path, options, *(() if version is None else (version,))), spark_aside(path):
         written = delta_log_of(path, options).checkpoint(version)
-    if as_json:
-        typer.echo(json.dumps(written.to_json()))
+    if form is OutputFormat.JSON:
+        print_json(written.to_json())
         return
     name = written.files[0].name
     if not written.is_new:
@@ -101,6 +105,7 @@ def vacuum(
         ),
     ] = None,
     option: StorageOptions = None,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what VACUUM would delete: files and bytes by folder and age, and the versions that would lose files.
@@ -109,24 +114,27 @@ def vacuum(
     """
     if not dry_run:
         raise NeverDeletesError
+    form = chosen_format(form, as_json)
     path, options = table_at(path, option)
     retention_ms = None if retain is None else int(retain * HOUR_MS)
     from deltasnap_assets.command.views.vacuum_view import show_vacuum
 
-    show_vacuum(path, options, retention_ms=retention_ms, as_json=as_json)
+    show_vacuum(path, options, retention_ms=retention_ms, form=form)
 
 
 def verify(
     path: TablePath,
     version: _Version = None,
     option: StorageOptions = None,
+    form: Form = None,
     as_json: AsJson = False,
 ) -> None:
     """Show data files and deletion vectors that are missing in storage, and files with another size than in the log.
 
     Lists the folder of the table, and opens no data file. Needs Spark.
     """
+    form = chosen_format(form, as_json)
     path, options = table_at(path, option)
     from deltasnap_assets.command.views.verify_view import show_file_problems
 
-    show_file_problems(path, options, version, as_json=as_json)
+    show_file_problems(path, options, version, form)

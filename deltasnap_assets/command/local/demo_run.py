@@ -14,9 +14,15 @@ from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
-from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.settings.loading import CONFIG_FILE, DEMO_FOLDER, DEMO_TABLE, demo_settings
 from deltasnap_core import SnapshotStore, TableLog
 
+_CONFIG = f"""\
+# Written by `deltasnap demo`. `deltasnap ui` uses it if there is no other configuration.
+storage: {Path("..", "store")}
+tables:
+  - {{name: {DEMO_TABLE}, path: {DEMO_TABLE}, poll_seconds: 10}}
+"""
 NEXT_STEPS = """\
 [bold]Next steps[/bold]
   {command} ui             browse assets, plots and checks, and follow new commits
@@ -35,6 +41,9 @@ def run_demo(folder: Path, spark: SparkSettings) -> bool:
     what = f"Writing versions {before} to {wanted - 1}"
     for _ in track(grow(Path(table.path), wanted), what, total=wanted - before, console=console):
         pass
+    config = folder / DEMO_FOLDER / CONFIG_FILE
+    if not config.exists():
+        config.write_text(_CONFIG, encoding="utf-8")
     refreshed = refresh_tables(settings, [table.name])[table.name]
     if refreshed.error is not None:
         return False

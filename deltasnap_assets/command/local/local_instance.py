@@ -1,10 +1,11 @@
-"""The Dagster instance of this folder: `.deltasnap/dagster_home`, unless DAGSTER_HOME names another."""
+"""The local Dagster instance: `.deltasnap/dagster_home` beside `deltasnap.yaml`, unless DAGSTER_HOME names another."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from deltasnap_assets.settings.loading import nearest_config
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import logger_of
 
@@ -51,7 +52,10 @@ _REMOVED_CLASSES = b"deltasnap_assets.command.local."
 
 def local_home() -> Path:
     """Return the folder of the instance. It may not exist."""
-    return Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).expanduser().absolute()
+    if named := os.environ.get("DAGSTER_HOME"):
+        return Path(named).expanduser().absolute()
+    config = nearest_config(Path.cwd())
+    return (Path.cwd() if config is None else config.parent).absolute() / DEFAULT_HOME
 
 
 def use_local_instance() -> Path:

@@ -48,7 +48,7 @@ class LogicalFile:
 
     def to_json(self) -> dict[str, Any]:
         """Return the file as JSON."""
-        vector = {} if self.vector_id is None else {"deletionVectorId": self.vector_id}
+        vector = {} if self.vector_id is None else {"deletion_vector_id": self.vector_id}
         return {"path": self.path, "size": self.size, **vector}
 
 

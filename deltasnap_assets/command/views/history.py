@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import Any
 
 from rich.table import Column, Table
@@ -73,6 +73,41 @@ class ReadHistory:
         return (*self.condition.faults, *(fault for fault in of_commits if fault not in self.condition.faults))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedCommits:
+    """The commits to show. since_ms: those from this time on; None: all. operations: of these; empty: of any."""
+
+    since_ms: int | None = None
+    operations: tuple[str, ...] = ()
+
+    def of(self, history: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Return the wanted ones of some commits, newest first. Lost commits may be wanted ones, so they stay."""
+        return tuple(each for each in takewhile(self._is_recent, history) if self._has_operation(each))
+
+    def reaches_back(self, history: Sequence[Entry]) -> bool:
+        """Return whether there are no wanted commits before some commits, newest first."""
+        return not all(map(self._is_recent, history))
+
+    def _is_recent(self, entry: Entry) -> bool:
+        return self.since_ms is None or isinstance(entry, LostCommits) or entry.timestamp >= self.since_ms
+
+    def _has_operation(self, entry: Entry) -> bool:
+        names = {name.casefold() for name in self.operations}
+        return not names or isinstance(entry, LostCommits) or (entry.operation or "").casefold() in names
+
+
+def read_wanted_history(log: TableLog, limit: int, wanted: WantedCommits) -> ReadHistory:
+    """Return the last wanted commits of a table. Errors: as `read_history`."""
+    read = limit
+    while True:
+        found = read_history(log, read)
+        entries = wanted.of(found.entries)
+        is_end = not found.is_cut or wanted.reaches_back(found.entries)
+        if len(entries) >= limit or is_end:
+            return replace(found, entries=entries[:limit], is_cut=len(entries) > limit or not is_end)
+        read *= 4
+
+
 def read_history(
     log: TableLog, limit: int, end: int | None = None, condition: TableCondition | None = None
 ) -> ReadHistory:
@@ -115,9 +150,9 @@ def read_history(
 
 
 def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return commits as JSON: `version`, `committedAt` (ISO 8601, UTC), then the fields of the commit.
+    """Return commits as JSON: `version`, `committed_at` (ISO 8601, UTC), then the fields of the commit.
 
-    A range of lost commits has `version`, `lastVersion` and `fault`.
+    A range of lost commits has `version`, `last_version` and `fault`.
     """
     return [_json(entry) for entry in history]
 
@@ -156,8 +191,8 @@ def _operation_and_metrics(commit: DeltaHistory) -> str:
 
 def _json(entry: Entry) -> dict[str, Any]:
     if isinstance(entry, LostCommits):
-        return {"version": entry.version, "lastVersion": entry.last, "fault": entry.fault.to_json()}
-    return {"version": entry.version, "committedAt": iso_time(entry.timestamp), **entry.to_json()}
+        return {"version": entry.version, "last_version": entry.last, "fault": entry.fault.to_json()}
+    return {"version": entry.version, "committed_at": iso_time(entry.timestamp), **entry.to_json()}
 
 
 def _one_by_one(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import typer
 from rich.console import Console
 
+from deltasnap_assets.command.output import print_json
 from deltasnap_assets.command.terminal import error_text, output_console, print_problem
 from deltasnap_assets.command.views.condition_view import (
     FaultyTableError,
@@ -56,7 +55,7 @@ def inspect(path: str, storage_options: Mapping[str, Any], wanted: Wanted, *, as
             if not condition.faults_at(facts.segment.version):  # else the message was printed already
                 print_problem(Console(stderr=True), "error", problem)
     if as_json:
-        typer.echo(json.dumps(inspection_json(facts, counted, condition, problem), default=str))
+        print_json(inspection_json(facts, counted, condition, problem))
     elif counted is not None:
         show_state(output_console(), counted)
     return problem is None

@@ -17,17 +17,20 @@ from rich.text import Text
 
 from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.terminal import error_text, output_to, print_line, print_problem, shown
+from deltasnap_assets.command.terminal import Verbosity, error_text, output_to, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.fault_texts import unexplained
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
+from deltasnap_assets.runs.decide import Request, Say, SetPartitions, decide
 from deltasnap_assets.runs.fleet import unfollowed_tables
+from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import DeltaSnapError, Problem, TableCondition
+from deltasnap_core import DeltaSnapError, Problem, TableCondition, VersionRanges
 from deltasnap_core.support import problem_json, system_clock
 
 LOG_NAME = "refresh.log"
@@ -48,21 +51,46 @@ class Refreshed:
     problems: tuple[dict[str, Any], ...] = ()
 
 
-def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = False) -> dict[str, Refreshed]:
+def refresh_tables(settings: Settings, names: Sequence[str], *, is_silent: bool = False) -> dict[str, Refreshed]:
     """Refresh the tables of these names, one after another. Return the result of each.
 
-    Also prints the results, unless `as_json`. If a table fails, the others are still refreshed.
+    Also prints the results, unless `is_silent`. If a table fails, the others are still refreshed.
     """
     home = use_local_instance()
     log = home / LOG_NAME
     with output_to(log) as consoles, dg.DagsterInstance.get() as instance:
-        out, err = (Console(quiet=True),) * 2 if as_json else consoles
+        nothing = Console(quiet=True)
+        out, err = (
+            nothing if is_silent or Verbosity.is_quiet() else consoles[0],
+            nothing if is_silent else consoles[1],
+        )
         defs = build_definitions(settings)
         done = {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
-    if not as_json:
+    if not is_silent:
         return done
     recorded = {name: tuple(problem_json(problem) for problem in _recorded(settings, name)) for name in done}
     return {name: replace(each, problems=recorded[name]) for name, each in done.items()}
+
+
+def planned_versions(settings: Settings, name: str) -> tuple[VersionRanges | None, str]:
+    """Return the versions of a table that a refresh would materialize now, and a note; None: the note is an error.
+
+    The note tells how many versions it leaves for later runs, or which run is in progress. It reads the log and the
+    store. If the log was rolled back, its fork is recorded, as by any poll.
+    """
+    use_local_instance()
+    with dg.DagsterInstance.get() as instance:
+        seen = Seen(settings=settings, table=settings.table(name), instance=instance, asked=Asked.USER)
+        try:
+            steps = decide(seen, system_clock())
+        except DeltaSnapError as error:
+            return None, str(error)
+    requests = [range(step.first, step.last + 1) for step in steps if isinstance(step, Request)]
+    versions = VersionRanges.of(version for each in requests for version in each)
+    plans = [step.plan.num_left for step in steps if isinstance(step, SetPartitions)]
+    notes = [f"{counted(number, 'version')} left for later runs" for number in plans if number]
+    said = [step.text for step in steps if isinstance(step, Say)] if not versions else []
+    return versions, "; ".join([*notes, *said])
 
 
 def report_unfollowed_tables(settings: Settings) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
@@ -67,17 +66,22 @@ class VacuumReport:
         return {
             "path": self.path,
             "version": self.version,
-            "retentionMs": summary.retention_ms,
+            "retention_ms": summary.retention_ms,
             "files": summary.num_files,
             "bytes": summary.size_in_bytes,
-            "earliestVersion": self.loadable[0],
-            "firstReadableVersion": self.first_readable_version,
-            "deleted": [_json(group) for group in summary.deleted],
-            "protected": [_json(group) for group in summary.protected],
+            "earliest_version": self.loadable[0],
+            "first_readable_version": self.first_readable_version,
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the groups of files: those to delete (`is_deleted`), then those that other versions protect."""
+        groups = [(group, True) for group in self.summary.deleted] + [
+            (group, False) for group in self.summary.protected
+        ]
+        return [{"is_deleted": is_deleted, **_json(group)} for group, is_deleted in groups]
 
-def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: int | None, as_json: bool) -> None:
+
+def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: int | None, form: OutputFormat) -> None:
     """Print the faults of the table, on stderr, then what VACUUM would delete. retention_ms: None: that of the table.
 
     Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
@@ -90,8 +94,8 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
             summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
         report = _report(path, table, snapshot, summary)
     print_condition(_condition(table))
-    if as_json:
-        typer.echo(json.dumps(report.to_json()))
+    if form is not OutputFormat.TABLE:
+        print_rows(form, report.rows(), **report.to_json())
     else:
         _print(output_console(), report)
     if summary.retention_ms < report.table_retention_ms:
@@ -178,7 +182,6 @@ def _json(group: VacuumGroup) -> dict[str, Any]:
     names = {
         "num_files": "files",
         "size_in_bytes": "bytes",
-        "num_without_size": "filesWithoutSize",
-        "age_days": "ageDays",
+        "num_without_size": "files_without_size",
     }
     return {names.get(name, name): value for name, value in asdict(group).items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import output_console, print_line, shown
 from deltasnap_assets.command.views.condition_view import explaining
@@ -39,11 +39,10 @@ class VerifyReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values: bytes; null: unknown."""
-        rows = [{("listedSize" if name == "listed_size" else name): row[name] for name in row} for row in self.problems]
-        return {"path": self.path, "version": self.version, "files": self.num_files, "problems": rows}
+        return {"path": self.path, "version": self.version, "files": self.num_files}
 
 
-def show_file_problems(path: str, storage_options: Mapping[str, Any], version: int | None, *, as_json: bool) -> None:
+def show_file_problems(path: str, storage_options: Mapping[str, Any], version: int | None, form: OutputFormat) -> None:
     """Print the files of a version (None: the latest) that are not in storage as in the log; exit with 1 for any.
 
     Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
@@ -54,8 +53,8 @@ def show_file_problems(path: str, storage_options: Mapping[str, Any], version: i
         snapshot = log.update() if version is None else log.get_snapshot_at(version)
         rows = snapshot.tables.file_problems().orderBy("path").toArrow().to_pylist()
         report = VerifyReport(path=path, version=snapshot.version, num_files=snapshot.num_of_files, problems=rows)
-    if as_json:
-        typer.echo(json.dumps(report.to_json()))
+    if form is not OutputFormat.TABLE:
+        print_rows(form, report.problems, **report.to_json())
     else:
         _print(output_console(), report)
     if report.is_damaged:

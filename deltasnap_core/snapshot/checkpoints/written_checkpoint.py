@@ -43,16 +43,16 @@ class WrittenCheckpoint:
         return sum(file.size for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, with keys in camelCase."""
+        """Return plain JSON values."""
         return {
             "version": self.version,
-            "isNew": self.is_new,
+            "is_new": self.is_new,
             "kind": self.kind,
             "files": [file.name for file in self.files],
-            "sizeInBytes": self.size_in_bytes,
-            "numOfActions": self.num_of_actions,
-            "numOfAddFiles": self.num_of_add_files,
-            "isHintWritten": self.is_hint_written,
+            "size_in_bytes": self.size_in_bytes,
+            "num_of_actions": self.num_of_actions,
+            "num_of_add_files": self.num_of_add_files,
+            "is_hint_written": self.is_hint_written,
         }
 
 

@@ -124,8 +124,8 @@ def parsed(table: Path, *arguments: str) -> tuple[int, Any]:
     return code, json.loads(out)
 
 
-def of_table(findings: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(finding for finding in findings if finding["subject"] == "table events")
+def of_table(findings: dict[str, Any]) -> dict[str, Any]:
+    return next(finding for finding in findings["rows"] if finding["subject"] == "table events")
 
 
 @pytest.mark.slow
@@ -272,8 +272,8 @@ def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], ver
     assert len(problems) == 1
     code, commits = parsed(table, "history", "events")
     assert code == 1
-    assert [entry["version"] for entry in commits] == list(range(LAST, -1, -1))
-    assert [entry["version"] for entry in commits if "fault" in entry] == [version]
+    assert [entry["version"] for entry in commits["rows"]] == list(range(LAST, -1, -1))
+    assert [entry["version"] for entry in commits["rows"] if "fault" in entry] == [version]
     code, problems, _ = run(table, "history", "events", "--limit", "1")
     assert (code, len(problems)) == (1, 1)  # the fault is shown though its commit is not
 
@@ -366,7 +366,7 @@ def test_doctor_and_refresh_report_denied_access(tmp_path: Path, flaky_s3: tuple
     table = {"name": "events", "path": "s3://lake/events", "storage_options": options}
     (tmp_path / "deltasnap.yaml").write_text(json.dumps({"tables": [table], "storage": "store"}), encoding="utf-8")
     doctor, refresh = (deltasnap(name, "--json", folder=tmp_path, DAGSTER_HOME="") for name in ("doctor", "refresh"))
-    finding, reported = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["events"]
+    finding, (reported,) = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["rows"]
     assert (doctor.returncode, finding["mark"]) == (1, "error")
     assert finding["message"].startswith("Access to s3://lake/events")
     assert (refresh.returncode, reported["versions"]) == (1, [])

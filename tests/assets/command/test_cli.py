@@ -55,11 +55,10 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
     (tmp_path / "deltasnap.yaml").write_text(tables, encoding="utf-8")
     write_log(tmp_path / "clicks", {0: [protocol(), metadata()]})
     result = deltasnap("refresh", "--json", "clicks", folder=tmp_path, **without_java(tmp_path))
-    reported = json.loads(result.stdout)
+    (reported,) = json.loads(result.stdout)["rows"]
     assert result.returncode == 1
-    assert list(reported) == ["clicks"]
-    assert reported["clicks"]["versions"] == []
-    assert reported["clicks"]["error"].startswith("No Java found")
+    assert (reported["table"], reported["versions"]) == ("clicks", [])
+    assert reported["error"].startswith("No Java found")
 
 
 @pytest.mark.spark  # it writes the base that makes Spark unnecessary later
@@ -70,7 +69,7 @@ def test_refresh_without_java_refreshes_tables_that_do_not_need_spark(tmp_path: 
     store = SnapshotStore.open(spark, str(tmp_path / "store"))
     store.write_range("events", DeltaLog.for_table(spark, table), 0, 1)
     result = deltasnap("refresh", "--json", folder=tmp_path, **without_java(tmp_path))
-    found = json.loads(result.stdout)
+    found = {row["table"]: row for row in json.loads(result.stdout)["rows"]}
     assert result.returncode == 1
     assert found["clicks"]["error"].startswith("No Java found")
     assert (found["events"]["error"], found["events"]["versions"]) == (None, [0, 1])
@@ -88,7 +87,9 @@ FAILING = {
 def test_failing_fleet_prints_its_error_in_its_format(arguments: str, is_json: bool, tmp_path: Path) -> None:
     result = deltasnap("fleet", *arguments.split(), folder=tmp_path)
     assert result.stderr.startswith("error: ")
-    assert result.stdout == (json.dumps({"error": result.stderr.strip()[7:]}) + "\n" if is_json else "")
+    assert result.stdout == (
+        json.dumps({"schema_version": 1, "error": result.stderr.strip()[7:]}) + "\n" if is_json else ""
+    )
 
 
 @pytest.mark.parametrize("case", FAILING)
@@ -105,7 +106,7 @@ def test_empty_folder_is_reported_with_two_suggestions(command: str, tmp_path: P
     result = deltasnap(command, folder=tmp_path)
     assert_one_line_of_error(
         result,
-        f"no `deltasnap.yaml` in {tmp_path}, and `DELTASNAP_CONFIG` is not set",
+        f"no `deltasnap.yaml` in {tmp_path} or above it, and `DELTASNAP_CONFIG` is not set",
         "`deltasnap init PATH...`",
         "`deltasnap demo`",
     )
@@ -253,7 +254,7 @@ def test_fleet_without_tables_reports_patterns_without_matches(tmp_path: Path) -
     result = deltasnap("fleet", "--json", folder=tmp_path)
     assert result.returncode == 0
     assert result.stderr == f"warning: The pattern {tmp_path}/lake/* matches no table.\n"
-    assert json.loads(result.stdout)["tables"] == []
+    assert json.loads(result.stdout)["rows"] == []
 
 
 def test_refresh_warns_of_a_discovered_table_that_lost_its_log(tmp_path: Path) -> None:

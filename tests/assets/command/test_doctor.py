@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def findings(folder: Path, text: str) -> dict[str, dict[str, str]]:
     (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
     result = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
-    return {finding["subject"]: finding for finding in json.loads(result.stdout)}
+    return {finding["subject"]: finding for finding in json.loads(result.stdout)["rows"]}
 
 
 def store(folder: Path, storage: str) -> dict[str, str]:
@@ -221,7 +221,7 @@ def test_damaged_database_of_the_instance_has_its_own_advice(folder: Path, monke
 def test_each_problem_of_the_configuration_is_a_finding(folder: Path) -> None:
     (folder / "deltasnap.yaml").write_text("tables: [{name: a b, path: x}, {name: b}]", encoding="utf-8")
     result = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
-    found = [each["message"] for each in json.loads(result.stdout) if each["subject"] == "configuration"]
+    found = [each["message"] for each in json.loads(result.stdout)["rows"] if each["subject"] == "configuration"]
     assert len(found) == 2
     assert "tables[0].name" in found[0]
     assert "tables[1].path: missing" in found[1]

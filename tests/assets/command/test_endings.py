@@ -122,7 +122,7 @@ def test_failure_is_a_line_and_with_json_also_an_object(
     shown = capsys.readouterr()
     assert shown.err == (f"error: {message}\n" if message else "")
     known = {"condition": ending.condition.to_json()} if isinstance(ending, FaultyTableError) else {}
-    expected = {"error": message, **known} if message and "--json" in arguments else None
+    expected = {"schema_version": 1, "error": message, **known} if message and "--json" in arguments else None
     assert (json.loads(shown.out) if shown.out else None) == expected
 
 

@@ -94,19 +94,19 @@ def test_history_shows_writers_and_counts() -> None:
 
 @pytest.mark.usefixtures("lake")
 def test_history_as_json_has_the_fields_of_the_commits() -> None:
-    found = json.loads(output("history", "events", "--limit", "5", "--json"))
+    found = json.loads(output("history", "events", "--limit", "5", "--json"))["rows"]
     assert [found[0], found[2], found[4]] == [
-        {"version": 5, "committedAt": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000},
+        {"version": 5, "committed_at": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000},
         {
             "version": 3,
-            "committedAt": "2023-11-14T22:16:20+00:00",
+            "committed_at": "2023-11-14T22:16:20+00:00",
             "timestamp": 1_700_000_180_000,
             "operation": "DELETE",
             "operationMetrics": {"numDeletedRows": "1", "scanTimeMs": "5"},
         },
         {
             "version": 1,
-            "committedAt": "2023-11-14T22:14:20+00:00",
+            "committed_at": "2023-11-14T22:14:20+00:00",
             "timestamp": 1_700_000_060_000,
             "userId": "7",
             "userName": "ada",
@@ -126,10 +126,10 @@ def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: P
         " 3-4                                  missing: versions 3 to 5 cannot be loaded",
     ]
     assert (
-        json.loads(CliRunner().invoke(app, ["history", "events", "--json"]).stdout)[1].items()
+        json.loads(CliRunner().invoke(app, ["history", "events", "--json"]).stdout)["rows"][1].items()
         >= {
             "version": 3,
-            "lastVersion": 4,
+            "last_version": 4,
         }.items()
     )
 
@@ -225,14 +225,15 @@ def test_inspect_as_json_has_segment_state_and_condition(lake: Path) -> None:
         }
 
     assert found == {
+        "schema_version": 1,
         "path": url,
         "version": 5,
-        "committedAt": "2023-11-14T22:18:20+00:00",
-        "earliestVersion": 0,
-        "latestVersion": 5,
+        "committed_at": "2023-11-14T22:18:20+00:00",
+        "earliest_version": 0,
+        "latest_version": 5,
         "protocol": protocol,
         "metadata": metadata,
-        "logSegment": {
+        "log_segment": {
             "version": 5,
             "checkpoint": {
                 "version": 2,
@@ -266,8 +267,8 @@ def test_inspect_as_json_has_segment_state_and_condition(lake: Path) -> None:
             "metadata": metadata,
             "protocol": protocol,
         },
-        "computedBy": "driver: 7 actions counted",
-        "history": [{"version": 5, "committedAt": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000}],
+        "computed_by": "driver: 7 actions counted",
+        "history": [{"version": 5, "committed_at": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000}],
         "condition": {
             "mark": "ok",
             "latest_version": 5,
@@ -322,6 +323,7 @@ version 1 to 5: 4 commits
 @pytest.mark.usefixtures("lake")
 def test_diff_as_json_has_operations_files_and_vectors() -> None:
     assert json.loads(output("diff", "events", "1", "5", "--json")) == {
+        "schema_version": 1,
         "first": 1,
         "last": 5,
         "operations": [
@@ -331,7 +333,7 @@ def test_diff_as_json_has_operations_files_and_vectors() -> None:
             {"version": 5, "operation": "unknown"},
         ],
         "changes": ["domain delta.clustering = {} added"],
-        "added": [{"path": "day=b/3", "size": 3000, "deletionVectorId": "uab^-aqEH.-t@S}K{vb[*k^@4"}],
+        "added": [{"path": "day=b/3", "size": 3000, "deletion_vector_id": "uab^-aqEH.-t@S}K{vb[*k^@4"}],
         "removed": [{"path": "day=b/2", "size": 2000}, {"path": "day=b/3", "size": 3000}],
         "files_with_other_vector": 1,
         "assumed": None,
@@ -409,7 +411,7 @@ ok      runs: none: there is no Dagster instance at {configured}/.deltasnap/dags
 
 
 def test_doctor_as_json_has_the_condition_of_tables(configured: Path) -> None:
-    found = {each["subject"]: each for each in json.loads(output("doctor", "--json"))}
+    found = {each["subject"]: each for each in json.loads(output("doctor", "--json"))["rows"]}
     spark = {"subject": "Spark", "mark": "ok", "message": f"pyspark {version('pyspark')}", "advice": ""}
     assert found["Spark"] == spark
     assert found["table events"] == {
@@ -428,6 +430,6 @@ def test_doctor_as_json_has_the_condition_of_tables(configured: Path) -> None:
     }
     (configured / "events" / "_delta_log" / commit_file(4)).unlink()
     result = CliRunner().invoke(app, ["doctor", "--json"])
-    broken = next(each for each in json.loads(result.stdout) if each["subject"] == "table events")
+    broken = next(each for each in json.loads(result.stdout)["rows"] if each["subject"] == "table events")
     assert (result.exit_code, broken["mark"], broken["condition"]["loadable_versions"]) == (1, "error", [[0, 3]])
     assert broken["message"].endswith(" Loadable: versions 0 to 3.")

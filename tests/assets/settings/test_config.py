@@ -474,8 +474,11 @@ def test_error_of_settings_created_in_python_shows_no_secret() -> None:
 
 
 @pytest.mark.parametrize("named", [{}, {"DELTASNAP_CONFIG": ""}], ids=["not set", "empty"])
-def test_folder_without_a_configuration_and_a_demo_is_an_error(named: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(NoConfigError, match=r"There is no `deltasnap.yaml` in .*, and `DELTASNAP_CONFIG` is not set\."):
+def test_folder_without_a_configuration_is_an_error_also_beside_a_demo(named: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".deltasnap" / "demo").mkdir(parents=True)
+    with pytest.raises(
+        NoConfigError, match=r"There is no `deltasnap.yaml` in .* or above it, and `DELTASNAP_CONFIG` is not set\."
+    ):
         load_settings(environment=named, folder=tmp_path)
 
 
@@ -489,14 +492,18 @@ def test_code_location_in_a_folder_without_a_configuration_does_not_load(tmp_pat
         text=True,
         check=False,
     )
-    assert f"NoConfigError: There is no `deltasnap.yaml` in {tmp_path}, and" in loaded.stderr
+    assert f"NoConfigError: There is no `deltasnap.yaml` in {tmp_path} or above it, and" in loaded.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Path) -> None:
-    (tmp_path / ".deltasnap" / "demo").mkdir(parents=True)
-    assert load_settings(environment={}, folder=tmp_path) == demo_settings(tmp_path)
+def test_settings_come_from_variable_then_working_folder_then_the_nearest_folder_above(tmp_path: Path) -> None:
     write(tmp_path, "tables: [{name: here, path: /a}]")
+    deep = tmp_path / "src" / "deep"
+    deep.mkdir(parents=True)
+    assert load_settings(environment={}, folder=deep).tables[0].name == "here"
+    write(deep.parent, "tables: [{name: nearer, path: a}]")
+    nearer = load_settings(environment={}, folder=deep)
+    assert (nearer.tables[0].name, nearer.tables[0].path) == ("nearer", str(deep.parent / "a"))
     other = tmp_path / "other.yaml"
     other.write_text("tables: [{name: named, path: /a}]", encoding="utf-8")
     assert load_settings(environment={}, folder=tmp_path).tables[0].name == "here"

@@ -10,4 +10,5 @@ class FleetFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    CSV = "csv"
     PROMETHEUS = "prometheus"

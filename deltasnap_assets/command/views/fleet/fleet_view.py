@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from deltasnap_assets.command.output import csv_text, json_text
 from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
@@ -50,10 +50,12 @@ def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] 
 
 
 def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
-    """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: the rows to show."""
+    """Return a fleet as JSON or CSV, or in the text format of Prometheus. rows: all. chosen: the rows to show."""
     if how is FleetFormat.PROMETHEUS:
         return prometheus_text(rows, chosen)
-    return json.dumps({"totals": totals_of_fleet(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
+    if how is FleetFormat.CSV:
+        return csv_text([_json(row) for row in chosen])
+    return json_text({"totals": totals_of_fleet(rows).numbers, "rows": [_json(row) for row in chosen]}) + "\n"
 
 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:

@@ -99,7 +99,7 @@ def test_configured_name_wins_over_a_folder_and_a_path_is_always_the_folder(fold
     (folder / "deltasnap.yaml").write_text("tables:\n  - {name: empty, path: lake/sound}\n", encoding="utf-8")
     assert run("check", "empty").exit_code == 0
     assert run("check", "./empty").exit_code == 3
-    assert json.loads(run("inspect", "empty", "--json").stdout)["latestVersion"] == 1
+    assert json.loads(run("inspect", "empty", "--json").stdout)["latest_version"] == 1
 
 
 def test_pattern_checks_each_table_once() -> None:

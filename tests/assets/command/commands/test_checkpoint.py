@@ -54,7 +54,7 @@ def test_command_reports_what_it_wrote(case: str, monkeypatch: pytest.MonkeyPatc
     for options in ((), ("--version", 4)):
         shown = run("checkpoint", "t", *options)
         assert (shown.exit_code, shown.stdout.splitlines()) == (0, lines)
-    assert json.loads(run("checkpoint", "t", "--json").stdout) == written.to_json()
+    assert json.loads(run("checkpoint", "t", "--json").stdout) == {"schema_version": 1, **written.to_json()}
 
 
 @pytest.mark.spark
@@ -64,14 +64,15 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
     written = json.loads(run("checkpoint", tmp_path / "t", "--json").stdout)
     name = "00000000000000000001.checkpoint.parquet"
     assert written == {
+        "schema_version": 1,
         "version": 1,
-        "isNew": True,
+        "is_new": True,
         "kind": "classic",
         "files": [name],
-        "sizeInBytes": (log / name).stat().st_size,
-        "numOfActions": 3,
-        "numOfAddFiles": 1,
-        "isHintWritten": True,
+        "size_in_bytes": (log / name).stat().st_size,
+        "num_of_actions": 3,
+        "num_of_add_files": 1,
+        "is_hint_written": True,
     }
     again = run("checkpoint", tmp_path / "t")
     assert (again.exit_code, again.stdout) == (

@@ -22,17 +22,17 @@ def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) ->
         (path / "_delta_log" / f"{version:020}.json").unlink()
     result = run("history", path, "--json")
     assert result.exit_code == 1
-    assert [(each["version"], each.get("lastVersion")) for each in json.loads(result.stdout)] == [
+    assert [(each["version"], each.get("last_version")) for each in json.loads(result.stdout)["rows"]] == [
         (4, None), (3, None), (2, None), (0, 1),
     ]  # fmt: skip
 
 
 def test_history_reports_that_the_default_limit_leaves_out_commits(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], **{version: [commit_info()] for version in range(1, 20)}})
-    assert (len(parsed("history", tmp_path)), run("history", tmp_path).stderr) == (20, "")
+    assert (len(parsed("history", tmp_path)["rows"]), run("history", tmp_path).stderr) == (20, "")
     write_log(tmp_path, {20: [commit_info()]})
     notice = "Only 20 commits are shown; there are more. --limit N shows N of them.\n"
-    assert (len(parsed("history", tmp_path)), run("history", tmp_path).stderr) == (20, notice)
+    assert (len(parsed("history", tmp_path)["rows"]), run("history", tmp_path).stderr) == (20, notice)
     assert run("history", tmp_path, "--limit", 20).stderr == ""
 
 
@@ -79,7 +79,7 @@ def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatc
         table(tmp_path / "lake", name)
     (tmp_path / "lake" / "no_table").mkdir()
     reported = parsed("init", tmp_path / "lake" / "*")
-    assert [each["name"] for each in reported["tables"]] == ["events", "my_clicks"]
+    assert [each["name"] for each in reported["rows"]] == ["events", "my_clicks"]
     text = (tmp_path / "deltasnap.yaml").read_text()
     assert "# version 4 of 2023-11-14T22:17:20+00:00" in text
     settings = read_settings(tmp_path / "deltasnap.yaml", {})
@@ -125,7 +125,7 @@ def test_init_reports_paths_that_are_not_tables(tmp_path: Path, monkeypatch: pyt
 
 
 def findings(result: Result) -> dict[str, dict[str, str]]:
-    return {finding["subject"]: finding for finding in json.loads(result.stdout)}
+    return {finding["subject"]: finding for finding in json.loads(result.stdout)["rows"]}
 
 
 def test_doctor_fails_with_advice_for_each_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,9 +190,9 @@ def test_refresh_prints_the_result_of_each_table_as_json(tmp_path: Path, monkeyp
     result = run("refresh", "--json")
     monkeypatch.delenv("DAGSTER_HOME")  # the command sets it for its process
     assert result.exit_code == 1
-    reported = json.loads(result.stdout)
-    assert reported["gone"]["versions"] == []
-    assert reported["gone"]["error"].startswith("gone: No Delta table at")
+    (reported,) = json.loads(result.stdout)["rows"]
+    assert (reported["table"], reported["versions"]) == ("gone", [])
+    assert reported["error"].startswith("gone: No Delta table at")
 
 
 def test_init_reports_a_matching_table_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_init_reports_a_matching_table_that_cannot_be_read(tmp_path: Path, monke
     table(tmp_path / "lake")
     write_log(tmp_path / "lake" / "broken", {0: [commit_info("CREATE TABLE")]})
     result = run("init", tmp_path / "lake" / "*", "--json")
-    broken, events = json.loads(result.stdout)["tables"]
+    broken, events = json.loads(result.stdout)["rows"]
     assert result.exit_code == 1
     assert "has no protocol action" in broken["problem"]
     assert events["problem"] is None

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from deltasnap_assets.command.commands.table_commands import vacuum
+from deltasnap_assets.command.output import OutputFormat
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import (
@@ -44,9 +45,9 @@ def test_retention_is_given_in_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     vacuum("t", dry_run=True, retain=0)
     vacuum("t", dry_run=True)
     assert shown == [
-        ("t", {"a": "b"}, {"retention_ms": 1_800_000, "as_json": True}),
-        ("t", {}, {"retention_ms": 0, "as_json": False}),
-        ("t", {}, {"retention_ms": None, "as_json": False}),
+        ("t", {"a": "b"}, {"retention_ms": 1_800_000, "form": OutputFormat.JSON}),
+        ("t", {}, {"retention_ms": 0, "form": OutputFormat.TABLE}),
+        ("t", {}, {"retention_ms": None, "form": OutputFormat.TABLE}),
     ]
 
 
@@ -103,13 +104,15 @@ def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None
     (path / "day=2026-01-02" / "orphan.parquet").write_bytes(b"???")
 
     report = json.loads(run("vacuum", path, "--dry-run", "--retain", 0, "--json").stdout)
-    assert (report["version"], report["earliestVersion"], report["firstReadableVersion"]) == (3, 0, 2)
+    assert (report["version"], report["earliest_version"], report["first_readable_version"]) == (3, 0, 2)
     assert report["files"] == 2
-    assert {(group["folder"], group["reason"], group["files"], group["ageDays"]) for group in report["deleted"]} == {
-        ("day=2026-01-01", "expired tombstone", 1, 0),
-        ("day=2026-01-02", "orphan", 1, 0),
+    assert {
+        (group["is_deleted"], group["folder"], group["reason"], group["files"], group["age_days"])
+        for group in report["rows"]
+    } == {
+        (True, "day=2026-01-01", "expired tombstone", 1, 0),
+        (True, "day=2026-01-02", "orphan", 1, 0),
     }
-    assert report["protected"] == []
 
     frame = DeltaLog.for_table(session, path).update().tables.vacuum_candidates(list_files=True, retention_ms=0)
     for row in frame.where("not protected").collect():

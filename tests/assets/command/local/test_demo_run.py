@@ -15,7 +15,7 @@ from deltasnap_assets.command.local.demo_run import run_demo, show_versions
 from deltasnap_assets.command.views.refresh_view import Refreshed
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS
 from deltasnap_assets.settings.config import Settings, SparkSettings
-from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.spark import java
 from deltasnap_core import TableLog
 from deltasnap_core.support import how_to_install
@@ -32,6 +32,7 @@ class Demo:
 
         def grow(path: Path, wanted: int) -> Any:
             assert path == folder / ".deltasnap" / "demo" / "events"
+            path.mkdir(parents=True, exist_ok=True)
             self.grown = list(range(versions, wanted))
             return iter(self.grown)
 
@@ -59,6 +60,12 @@ def test_demo_completes_its_table_and_later_adds_a_few_commits(
     demo, spark = Demo(tmp_path, before, monkeypatch), SparkSettings(master="local[1]")
     assert run_demo(tmp_path, spark)
     assert (demo.grown, demo.spark) == (list(range(before, after)), spark)
+    written = read_settings(tmp_path / ".deltasnap" / "demo" / "deltasnap.yaml")
+    assert [Path(each).resolve() for each in (written.storage, written.tables[0].path)] == [
+        tmp_path / ".deltasnap" / "store",
+        tmp_path / ".deltasnap" / "demo" / "events",
+    ]
+    assert written.tables[0].poll_seconds == demo_settings(tmp_path).tables[0].poll_seconds
     printed = capsys.readouterr().out
     assert f"Writing versions {before} to {after - 1}" in printed
     for command in (" ui ", " demo ", " inspect .deltasnap/demo/events\n"):

@@ -73,9 +73,9 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
-    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
+    assert refresh_tables(settings, [table.name], is_silent=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
-    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem_json(problem),)
+    assert refresh_tables(settings, [table.name], is_silent=True)[table.name].problems == (problem_json(problem),)
 
 
 def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
@@ -89,7 +89,7 @@ def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
     now = system_clock()
     poll = LastPoll(polled_at_ms=now, checked_version=0, last_commit_ms=now - 8 * DAY_MS, stale_after_ms=DAY_MS)
     store_of(settings).polls.write(table.name, poll)
-    (problem,) = refresh_tables(settings, [table.name], as_json=True)[table.name].problems
+    (problem,) = refresh_tables(settings, [table.name], is_silent=True)[table.name].problems
     (row,) = fleet_of(settings)
     assert row["condition"] == "stale"
     assert (row["check"], row["reason"], row["advice"]) == (problem["check"], problem["text"], problem["advice"])
@@ -141,8 +141,8 @@ class Command:
             if java is not None:
                 raise JavaError(java)
 
-        def refresh_tables(_: object, names: Sequence[str], *, as_json: bool) -> dict[str, Refreshed]:
-            self.refreshed.append((list(names), as_json))
+        def refresh_tables(_: object, names: Sequence[str], *, is_silent: bool = False) -> dict[str, Refreshed]:
+            self.refreshed.append((list(names), is_silent))
             return {name: Refreshed(versions=(1,), error="c: lost" if name == "c" else None) for name in names}
 
         def reasons(_: object, tables: Iterable[TableSettings]) -> dict[str, str]:
@@ -167,8 +167,9 @@ def test_command_refreshes_tables_that_need_no_spark_if_there_is_no_java(
 ) -> None:
     command = Command(tmp_path, monkeypatch, "No Java found.", remote)
     code, found, problems = command.run("b", "a", "b", "--json")
-    b = {**PLAIN, "versions": [1]} if remote else {**PLAIN, "error": "No Java found."}
-    assert (code, found, problems) == (0 if remote else 1, {"a": {**PLAIN, "versions": [1]}, "b": b}, "")
+    a = {"table": "a", **PLAIN, "versions": [1]}
+    b = {"table": "b", **PLAIN, **({"versions": [1]} if remote else {"error": "No Java found."})}
+    assert (code, found, problems) == (0 if remote else 1, {"schema_version": 1, "rows": [b, a]}, "")
     assert command.refreshed == [(["b", "a"] if remote else ["a"], True)]
     assert command.run("b") == (0 if remote else 1, None, "" if remote else "error: b: No Java found.\n")
     assert command.refreshed[1:] == ([(["b"], False)] if remote else [])

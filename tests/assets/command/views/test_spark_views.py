@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from typer.testing import Result
 
+from deltasnap_assets.command.output import OutputFormat
 from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
 from deltasnap_assets.command.views.changes_view import ChangesRequest
 from deltasnap_assets.command.views.condition_view import FaultyTableError
@@ -93,28 +94,22 @@ def test_vacuum_shows_fifty_groups_and_the_sum_of_the_others() -> None:
 
 
 def test_vacuum_as_json_has_every_number() -> None:
-    assert report(GROUPS[0], protected=PROTECTED[:1]).to_json() == {
+    found = report(GROUPS[0], protected=PROTECTED[:1])
+    assert found.to_json() == {
         "path": "t",
         "version": 4,
-        "retentionMs": 5_400_000,
+        "retention_ms": 5_400_000,
         "files": 1200,
         "bytes": 3 << 20,
-        "earliestVersion": 1,
-        "firstReadableVersion": 3,
-        "deleted": [
-            {
-                "folder": "day=1",
-                "reason": EXPIRED,
-                "ageDays": 0,
-                "files": 1200,
-                "bytes": 3 << 20,
-                "filesWithoutSize": 2,
-            }
-        ],
-        "protected": [
-            {"folder": "", "reason": KEPT, "ageDays": 7, "files": 1, "bytes": 1024, "filesWithoutSize": 0},
-        ],
+        "earliest_version": 1,
+        "first_readable_version": 3,
     }
+    expired = {"folder": "day=1", "reason": EXPIRED, "age_days": 0, "files": 1200, "bytes": 3 << 20}
+    kept = {"folder": "", "reason": KEPT, "age_days": 7, "files": 1, "bytes": 1024}
+    assert found.rows() == [
+        {"is_deleted": True, **expired, "files_without_size": 2},
+        {"is_deleted": False, **kept, "files_without_size": 0},
+    ]
 
 
 class Listed:
@@ -146,14 +141,14 @@ def test_retention_shorter_than_that_of_the_table_is_a_warning(
     given = Listed(hours * 3_600_000, 1)
     monkeypatch.setattr(vacuum_view, "delta_log_of", lambda path, options: given)
     monkeypatch.setattr(vacuum_view, "spark_aside", nullcontext)
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=True)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.JSON)
     shown = capsys.readouterr()
     found = json.loads(shown.out)
-    assert (found["path"], found["version"], found["earliestVersion"]) == (str(tmp_path), 1, 0)
+    assert (found["path"], found["version"], found["earliest_version"]) == (str(tmp_path), 1, 0)
     warning = f"warning: A retention of {hours} hours is shorter than that of the table, 120 hours: VACUUM could delete"
     assert shown.err.startswith(warning) is is_short
     assert bool(shown.err) is is_short
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=False)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.TABLE)
     assert capsys.readouterr().out == f"VACUUM would delete nothing (retention {hours} hours).\n"
 
 
@@ -165,11 +160,11 @@ def test_faults_are_printed_and_explain_why_a_table_cannot_be_listed(
     given = Listed(120 * 3_600_000, 1)
     monkeypatch.setattr(vacuum_view, "delta_log_of", lambda path, options: given)
     monkeypatch.setattr(vacuum_view, "spark_aside", nullcontext)
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=False)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.TABLE)
     assert "_last_checkpoint" in capsys.readouterr().err
     (log / commit_file(0)).unlink()
     with pytest.raises(FaultyTableError):
-        show_vacuum(str(tmp_path), {}, retention_ms=None, as_json=False)
+        show_vacuum(str(tmp_path), {}, retention_ms=None, form=OutputFormat.TABLE)
 
 
 def test_scan_report_counts_skipped_files_and_names_conditions() -> None:

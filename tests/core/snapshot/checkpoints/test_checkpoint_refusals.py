@@ -41,13 +41,13 @@ def test_version_with_checkpoint_is_not_written_again(spark: SparkSession, tmp_p
     written = log_of(spark, log).checkpoint()
     assert written.to_json() == {
         "version": LAST,
-        "isNew": False,
+        "is_new": False,
         "kind": "multipart",
         "files": (files := [name for name in before if "checkpoint" in name]),
-        "sizeInBytes": sum(len(before[name]) for name in files),
-        "numOfActions": None,
-        "numOfAddFiles": None,
-        "isHintWritten": False,
+        "size_in_bytes": sum(len(before[name]) for name in files),
+        "num_of_actions": None,
+        "num_of_add_files": None,
+        "is_hint_written": False,
     }
     assert {name: (log / name).read_bytes() for name in names(log)} == before
 

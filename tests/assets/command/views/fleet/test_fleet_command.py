@@ -121,7 +121,7 @@ def test_json_of_a_fleet_has_totals_and_every_column(tmp_path: Path) -> None:
         "vacuum_bytes": 7,
         **sums,
     }
-    assert shown["tables"] == [{**found[0], "reason": "It is lost.", "advice": "Restore it."}]
+    assert shown["rows"] == [{**found[0], "reason": "It is lost.", "advice": "Restore it."}]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,7 @@ def test_narrow_terminal_shows_the_most_important_columns_whole(folder: Path, wi
 
 @pytest.mark.usefixtures("folder")
 def test_only_the_tables_in_a_condition_are_shown() -> None:
-    names = [
-        row["table"] for row in json.loads(run("--only", "broken", "--only", "healthy", "--json").stdout)["tables"]
-    ]
+    names = [row["table"] for row in json.loads(run("--only", "broken", "--only", "healthy", "--json").stdout)["rows"]]
     assert names == ["b", "a"]
     assert run("--only", "perfect").exit_code == 2
 
@@ -158,15 +156,15 @@ def test_only_the_tables_in_a_condition_are_shown() -> None:
 )
 def test_tables_have_the_requested_order(order: str, names: str) -> None:
     found = json.loads(run("--sort", order, "--json").stdout)
-    assert "".join(row["table"] for row in found["tables"]) == names
+    assert "".join(row["table"] for row in found["rows"]) == names
 
 
 @pytest.mark.usefixtures("folder")
 def test_json_has_the_totals_of_all_tables_and_the_columns_of_the_store() -> None:
     found = json.loads(run("--format", "json", "--only", "broken").stdout)
-    assert (found["totals"]["tables"], found["totals"]["broken"], len(found["tables"])) == (3, 1, 1)
-    assert found["tables"][0]["growth_7d_bytes"] == 7 * (1 << 20)
-    assert "\x1b" not in found["tables"][0]["reason"]
+    assert (found["totals"]["tables"], found["totals"]["broken"], len(found["rows"])) == (3, 1, 1)
+    assert found["rows"][0]["growth_7d_bytes"] == 7 * (1 << 20)
+    assert "\x1b" not in found["rows"][0]["reason"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -205,4 +203,4 @@ def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["tables"]) == 3
+    assert len(json.loads(done.stdout)["rows"]) == 3
