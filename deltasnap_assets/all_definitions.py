@@ -60,7 +60,7 @@ def definitions_of_tables(settings: Settings, suffix: str = "") -> dg.Definition
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         return dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
-            asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
+            asset_checks=[checks for table in settings.tables for checks in table_checks(settings, table)],
             jobs=[*jobs.values()],
             sensors=new_commits_sensors(settings, jobs, observe_job, suffix),
             schedules=[

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -92,6 +93,21 @@ class Limits(NumericSettings):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+class CheckOptions(Limits):
+    """Whether a check is evaluated, and the effect of a failure."""
+
+    enabled: bool = True
+    """`false` switches the check off."""
+    severity: Literal["error", "warn", "warning"] | None = None
+    """The severity of a failure, in Dagster, in the fleet and in alerts: `error` or `warn`; `null`: as the check
+    decides.
+    """
+    blocking: bool | None = None
+    """Whether a failure with the severity `error` keeps assets downstream from running in the same run; `null`: only
+    `checksum_agrees` does.
+    """
+
+
 L = TypeVar("L", bound=Limits)
 
 
@@ -102,6 +118,7 @@ class Check:
     advice: what to do if it fails.
     severity: of a failure, unless the verdict states another.
     is_blocking: whether assets downstream do not run in the same run after an error.
+    options: of a table, which replace the severity and `is_blocking`.
     """
 
     name: ClassVar[str]
@@ -110,10 +127,26 @@ class Check:
     advice: ClassVar[str]
     severity: ClassVar[Severity] = "warning"
     is_blocking: ClassVar[bool] = False
+    options: CheckOptions = CheckOptions()
+
+    def with_options(self, options: CheckOptions) -> Self:
+        """Return the check with the options of a table."""
+        check = copy(self)
+        check.options = options
+        return check
+
+    @property
+    def blocks(self) -> bool:
+        """Whether assets downstream do not run in the same run after an error."""
+        return self.is_blocking if self.options.blocking is None else self.options.blocking
 
     def severity_of(self, verdict: Verdict) -> Severity:
         """Return the severity of a failed verdict."""
-        return (verdict.severity or self.severity) if verdict.is_of_run else "warning"
+        if not verdict.is_of_run:
+            return "warning"
+        if self.options.severity is not None:
+            return "error" if self.options.severity == "error" else "warning"
+        return verdict.severity or self.severity
 
     def text_of(self, verdict: Verdict) -> str:
         """Return the description of a verdict, with advice if the check failed."""

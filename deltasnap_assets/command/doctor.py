@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from deltasnap_assets.command.local.local_instance import local_home, update_settings
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
@@ -159,6 +160,8 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         update_settings(home)
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
+            for text in missing_assets(instance, settings.tables):
+                findings.append(_bad("assets", "warning", text, "If its first run is still to come, wait for it."))
             if not instance.run_retries_enabled:
                 message = "run retries are not enabled: Dagster does not repeat a run whose process died"
                 advice = f"Add `run_retries: {{enabled: true, max_retries: 0}}` to {home / 'dagster.yaml'}."

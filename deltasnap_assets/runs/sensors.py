@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.apply import Answer
+from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.observe import Asked
 from deltasnap_assets.runs.polls import polled
 from deltasnap_assets.runs.table_runs import TablesFailedError
@@ -128,20 +129,21 @@ def _sensor(
             context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
         for name, error in problems.items():
             context.log.error(f"{name}: {without_secrets(str(error))}")
+        missing = [*missing_assets(context.instance, tables, context.repository_def)]
         if has_requests:  # then the tick has no message of its own
             waiting = [each.message for name, each in answers.items() if each.is_problem and name not in problems]
-            for message in waiting[:_MAX_MESSAGES]:
+            for message in [*missing, *waiting][:_MAX_MESSAGES]:
                 context.log.warning(message)
-        return _result([*answers.values()], json.dumps(cursors))
+        return _result([*answers.values()], json.dumps(cursors), missing)
 
     return new_commits
 
 
-def _result(answers: Sequence[Answer], cursor: str | None) -> dg.SensorResult:
+def _result(answers: Sequence[Answer], cursor: str | None, missing: Sequence[str] = ()) -> dg.SensorResult:
     requests = [request for answer in answers for request in answer.run_requests]
     partitions = [request for answer in answers for request in answer.partitions]
     problems_first = sorted(answers, key=lambda answer: not answer.is_problem)
-    messages = [answer.message for answer in problems_first if answer.message]
+    messages = [*missing, *(answer.message for answer in problems_first if answer.message)]
     reason = " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
     return dg.SensorResult(
         run_requests=requests,

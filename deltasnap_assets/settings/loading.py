@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.check import CheckOptions
+from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
     AlertSettings,
@@ -42,6 +43,7 @@ _PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Py
 _REPLACED: Mapping[Location, str] = {
     ("alerts", "webhook"): "use `urls`, a list of Apprise URLs",
 }
+_CHECK_NAMES = tuple(check.name for check in CHECKS)
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
@@ -222,6 +224,7 @@ def _nearest(location: Location) -> str:
         ("tables",): TableSettings,
         ("tables", "checkpoint"): CheckpointSettings,
         ("tables", "checks"): CheckSettings,
+        **{(place, "checks", name): CheckOptions for place in ("tables", "discover") for name in _CHECK_NAMES},
         ("discover",): DiscoverSettings,
         ("discover", "checkpoint"): CheckpointSettings,
         ("discover", "checks"): CheckSettings,

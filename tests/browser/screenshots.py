@@ -52,7 +52,7 @@ def _take_broken(page: Page, pictures: Path) -> None:
     page.set_viewport_size({"width": 1920, "height": 900})
     for name, address in (
         ("broken-table", "/assets/gap/delta_log?view=overview"),
-        ("broken-checkpoint", "/assets/footer/log_segment?view=checks&checkDetail=readable_checkpoint"),
+        ("broken-checkpoint", "/assets/footer/delta_log?view=checks&checkDetail=readable_checkpoint"),
         ("fleet", "/assets/fleet?view=overview"),
     ):
         page.goto(address)

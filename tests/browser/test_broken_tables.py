@@ -87,7 +87,7 @@ def test_page_of_a_broken_table_starts_with_the_fault(
     ],
 )
 def test_check_of_a_broken_table_reports_the_reason(page: Page, table: str, check: str, sentence: str) -> None:
-    _open(page, table, "log_segment", "checks", checkDetail=check)
+    _open(page, table, "delta_log", "checks", checkDetail=check)
     page.get_by_text(sentence).first.wait_for()
     _picture(page, f"{table}-check")
     assert not page.get_by_text("Execution failed").count()

@@ -28,16 +28,14 @@ class FreshTableLimits(Limits):
     """The limit on the time since the last commit."""
 
     fresh_within_hours: float | None = Field(default=None, gt=0, le=_MAX_HOURS)
-    """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent
-    pause, at least a day, and no policy.
-    """
+    """The maximum age of the last commit. `null`: three times the longest recent pause, at least a day."""
 
 
 class FreshTable(TableCheck[FreshTableLimits]):
     """The last commit is recent enough."""
 
     name = "fresh_table"
-    asset = "log_segment"
+    asset = "delta_log"
     expects = "The last commit is recent."
     advice = TEMPLATES[ProblemKind.STALE].advice
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConditionCheck(TableCheck[Limits]):
     """A check of the log's condition. It is evaluated in runs, and whenever a table is found to be broken."""
 
-    asset = "log_segment"
+    asset = "delta_log"
     severity = "error"
 
     @abstractmethod

@@ -9,7 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
-from deltasnap_assets.checks.registry import FRESH_TABLE
+from deltasnap_assets.checks.registry import FRESH_TABLE, checks_of
 from deltasnap_assets.dagster_internals import (
     RUNLESS_JOB_NAME,
     RUNLESS_RUN_ID,
@@ -53,9 +53,9 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings, history
         times = recent_commit_times(history)
     except LOG_ERRORS:
         return
-    if times:  # otherwise the log has only a checkpoint
-        verdict = FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())
-        instance.report_runless_asset_event(check_evaluation(table, FRESH_TABLE, verdict))
+    for check in checks_of(table.checks, [FRESH_TABLE]) if times else ():  # no times: the log has only a checkpoint
+        verdict = check.of_commits(times, table.checks, now_ms=system_clock())
+        instance.report_runless_asset_event(check_evaluation(table, check, verdict))
 
 
 def report_checks(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
-from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS
+from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import report_checks
 from deltasnap_assets.runs.condition.fault_texts import (
     FAULT_ENTRIES,
@@ -60,7 +60,7 @@ def report_condition(
         examined_checkpoint=checkpoint,
     )
     record(store_of(settings), table, found)
-    verdicts = {} if condition is None else _verdicts(condition)
+    verdicts = {} if condition is None else _verdicts(table, condition)
     page = _page(table, condition, failed, verdicts, last_observation(instance, table))
     if page is None:
         return False
@@ -106,9 +106,10 @@ def _page(
     )
 
 
-def _verdicts(condition: TableCondition) -> dict[Check, Verdict]:
+def _verdicts(table: TableSettings, condition: TableCondition) -> dict[Check, Verdict]:
     """Return the verdicts of the checks that need only the log. Without a table, or access to it, none is evaluated."""
-    found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in CONDITION_CHECKS}
+    checks = checks_of(table.checks, CONDITION_CHECKS)
+    found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in checks}
     if condition.faults_of(ProblemKind.NO_TABLE, ProblemKind.ACCESS_DENIED) and condition.latest is None:
-        found |= {check: not_evaluated(condition.text) for check in LOG_CHECKS}
+        found |= dict.fromkeys(checks_of(table.checks, LOG_CHECKS), not_evaluated(condition.text))
     return found

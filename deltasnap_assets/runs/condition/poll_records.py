@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
+from deltasnap_assets.checks.registry import TABLE_CHECKS, checks_of
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.poll_findings import (
     FACTS,
@@ -19,7 +20,7 @@ from deltasnap_assets.runs.condition.poll_findings import (
     stale_after_ms,
 )
 from deltasnap_assets.runs.condition.taken_names import other_path
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
 from deltasnap_core import (
     Problem,
     ProblemKind,
@@ -85,11 +86,12 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
     facts = {name: fact for name in FACTS if (fact := getattr(found, name)) is not None}
     after = replace(before, **{name: None for name, is_old in forgotten.items() if is_old} | facts)
     problems, configured = _problems(before, found), stale_after_ms(table.checks.fresh_within_hours)
+    is_judged = table.checks.fresh_table.enabled
     return replace(
         after,
-        unchecked_since_ms=None if table.why_none_wanted(after.latest_version) else _unchecked_since(before, after),
+        unchecked_since_ms=_unchecked_since(before, after) if _is_checked_by_runs(table, after) else None,
         problems=(*chain(*problems.values()), *(each for each in before.problems if each.check not in problems)),
-        stale_after_ms=after.stale_after_ms if configured is None else configured,
+        stale_after_ms=(after.stale_after_ms if configured is None else configured) if is_judged else None,
         small_file_bytes=table.checks.small_file_bytes,
         owners=table.owners,
         path=redacted(table.path),
@@ -109,6 +111,12 @@ def _problems(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Probl
     # A problem of a kind that another release recorded may be one of commits.
     of_commits = (each for each in kept if each.kind.is_in_commits or each.kind is ProblemKind.FAILED_CHECK)
     return {**found.problems, LOG: (*of_log, *of_commits)}
+
+
+def _is_checked_by_runs(table: TableSettings, poll: LastPoll) -> bool:
+    """Return whether runs evaluate the checks of the latest version: some version is wanted, and some check enabled."""
+    is_enabled = any(check.asset != TABLE_ASSET for check in checks_of(table.checks, TABLE_CHECKS))
+    return is_enabled and table.why_none_wanted(poll.latest_version) is None
 
 
 def _unchecked_since(before: LastPoll, after: LastPoll) -> int | None:

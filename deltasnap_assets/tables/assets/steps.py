@@ -81,9 +81,17 @@ def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinitio
 
 
 def checks_step(
-    table: TableSettings, name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute
+    table: TableSettings,
+    name: str,
+    specs: Sequence[dg.AssetCheckSpec],
+    compute: Compute,
+    *,
+    needs_snapshots: bool = True,
 ) -> dg.AssetChecksDefinition:
-    """Return asset checks of a table that are evaluated in one step, or a subset of them."""
+    """Return asset checks of a table that are evaluated in one step, or a subset of them.
+
+    needs_snapshots: whether it uses `context.resources.snapshots`, which may initialize a Spark session.
+    """
     inputs, outputs = _inputs(spec.asset_key for spec in specs), {spec.get_python_identifier(): spec for spec in specs}
     op = dg.OpDefinition(
         compute_fn=_retried(compute),
@@ -91,7 +99,7 @@ def checks_step(
         config_schema={},  # no configuration
         ins=dict.fromkeys(inputs, _INPUT),
         outs=dict.fromkeys(outputs, _CHECK),
-        required_resource_keys={table.own_name(SNAPSHOTS_KEY)},
+        required_resource_keys={table.own_name(SNAPSHOTS_KEY)} if needs_snapshots else set(),
     )
     checks: dg.AssetChecksDefinition = dg.AssetChecksDefinition.create(
         keys_by_input_name=inputs, node_def=op, check_specs_by_output_name=outputs, can_subset=True

@@ -10,7 +10,6 @@ version: one function per asset, listed in `_ASSETS`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 
 import dagster as dg
@@ -65,7 +64,6 @@ _NO_PARTITION = (
     "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "
     "versions that have one."
 )
-_LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +219,6 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         tags=table.tags,
         description=asset.description,
         metadata={**columns, **code_references(table)},
-        freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
 
     return asset_step(table, spec, partial(_materialize, table, asset))
@@ -281,14 +278,6 @@ def _wrote_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> bool:
     message, is_well = written
     (context.log.info if is_well else context.log.warning)(message)
     return is_well
-
-
-def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
-    """Return the freshness policy of `log_segment`, which is materialized as commits arrive; None: no policy."""
-    hours = table.checks.fresh_within_hours
-    if hours is None:
-        return None
-    return dg.FreshnessPolicy.time_window(fail_window=max(timedelta(hours=hours), _LEAST_WINDOW))
 
 
 def _report(context: dg.AssetExecutionContext, what: str, done: int, total: int) -> None:

@@ -3,7 +3,8 @@
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -12,65 +13,135 @@ import dagster as dg
 from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, TableCheck, Verdict, failed_to_run, not_evaluated
 from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
-from deltasnap_assets.checks.registry import TABLE_CHECKS
-from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
+from deltasnap_assets.checks.registry import TABLE_CHECKS, checks_of
+from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, check_evaluation, severity_of
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, TABLE_ASSET, Settings, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.checks.run_facts import RunFacts, versions_of_run
 from deltasnap_assets.tables.checks.version_checks import version_checks
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
 
-def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a table, as two steps of its runs: checks of the table, and checks of single versions."""
-    return [_checks_of_now(table), version_checks(table)]
+def table_checks(settings: Settings, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a table as steps: those of its log, of the current table, and of single versions.
 
-
-def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the checks of the current table.
-
-    They are not partitioned: one result per run describes the current table (`checksum_agrees`: the versions of the run
-    and the newest stored one). One result per version would double the events of a wide range.
+    The first step is for Dagster's UI and for jobs of the project, for example those that write the table. It reads
+    only the log, without Spark. The runs of the table have the other steps, which also evaluate the checks of the log.
+    None of these is partitioned: one result per run describes the current table (`checksum_agrees`: the versions of the
+    run and the newest stored one). One result per version would double the events of a wide range.
     """
-
-    specs = [
-        dg.AssetCheckSpec(
-            check.name, asset=asset_key(table, check.asset), description=check.expects, blocking=check.is_blocking
-        )
-        for check in TABLE_CHECKS
-    ]
+    checks = checks_of(table.checks, TABLE_CHECKS)
+    of_log = [check for check in checks if check.asset == TABLE_ASSET]
+    # Dagster evaluates a blocking check before the assets downstream, and the other checks need these.
+    first = [check for check in checks if check.asset == ASSET_NAMES[0] and check.blocks]
+    others = [check for check in checks if check not in (*of_log, *first)]
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
-    return checks_step(table, f"{table.name}__table_expectations", specs, partial(_evaluate, table))
+    steps = {
+        f"{table.name}__log_expectations": (of_log, partial(_evaluate_log, settings, table)),
+        f"{table.name}__segment_expectations": (first, partial(_evaluate, table, first, None)),
+        f"{table.name}__table_expectations": (others, partial(_evaluate, table, others, of_log)),
+    }
+    own = [
+        checks_step(table, name, _specs(table, found), compute, needs_snapshots=found is not of_log)
+        for name, (found, compute) in steps.items()
+        if found
+    ]
+    return [*own, *version_checks(table)]
 
 
-def _evaluate(table: TableSettings, context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
-    with progress_logged(context.instance, context.run, f"checks of {table.name}"):
-        yield from _results(context, table)
+def _specs(table: TableSettings, checks: Iterable[Check]) -> list[dg.AssetCheckSpec]:
+    return [
+        dg.AssetCheckSpec(
+            check.name, asset=asset_key(table, check.asset), description=check.expects, blocking=check.blocks
+        )
+        for check in checks
+    ]
 
 
-def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> Iterator[dg.AssetCheckResult]:
+def _evaluate_log(
+    settings: Settings, table: TableSettings, context: dg.AssetCheckExecutionContext, _: object
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of the checks of the log. The condition of the log is recorded as after a poll."""
+    sessions = RunSession(PlainSession(session_config(settings.spark)))  # these checks use no session
+    doing = progress_logged(context.instance, context.run, f"checks of the log of {table.name}")
+    with doing, closing(RunSnapshots(settings, sessions)) as snapshots:
+        facts = RunFacts(table=table, snapshots=snapshots, versions=())
+        of_log = [check for check in checks_of(table.checks, TABLE_CHECKS) if check.asset == TABLE_ASSET]
+        verdicts = _verdicts(context, facts, _selected(context, of_log))
+        yield from _results(table, verdicts)
+        _record(context, facts, verdicts, are_all=False, is_over=False)
+
+
+def _evaluate(
+    table: TableSettings,
+    checks: Sequence[TableCheck[Any]],
+    of_log: Sequence[TableCheck[Any]] | None,
+    context: dg.AssetCheckExecutionContext,
+    _: object,
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of checks.
+
+    of_log: those of the log, which a run that evaluates all checks records too; None: these are not all checks.
+    """
     snapshots = snapshots_of(context, table)
-    facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
-    selected = {key.name for key in context.selected_asset_check_keys}
-    of_run, ended = dict[Check, Verdict](), list[str]()
-    for check in (check for check in TABLE_CHECKS if check.name in selected):
-        verdict = table_verdict(check, facts)
-        if verdict.is_evaluated:
-            of_run |= {check: verdict} if verdict.is_of_run else {}
-            yield _result(table, check, verdict)
-        else:  # Dagster shows it as skipped
-            ended.extend([check.name] if verdict.passed else [])
+    with progress_logged(context.instance, context.run, f"checks of {table.name}"):
+        facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
+        verdicts = _verdicts(context, facts, _selected(context, checks))
+        yield from _results(table, verdicts)
+        are_all = of_log is not None and len(verdicts) == len(checks)
+        of_all = _verdicts(context, facts, of_log or ()) if are_all else {}
+        for check, verdict in of_all.items():
+            if verdict.is_evaluated:
+                context.instance.report_runless_asset_event(check_evaluation(table, check, verdict))
+        is_over = ends_failure(context.instance, table, context.run)
+        _record(context, facts, verdicts | of_all, are_all=are_all, is_over=is_over)
+
+
+def _selected(context: dg.AssetCheckExecutionContext, checks: Sequence[TableCheck[Any]]) -> Sequence[TableCheck[Any]]:
+    names = {key.name for key in context.selected_asset_check_keys}
+    return [check for check in checks if check.name in names]
+
+
+def _verdicts(
+    context: dg.AssetCheckExecutionContext, facts: RunFacts, checks: Iterable[TableCheck[Any]]
+) -> dict[TableCheck[Any], Verdict]:
+    """Return the verdicts of checks. Dagster shows a check that is not evaluated as skipped: the log has the reason."""
+    found = {check: table_verdict(check, facts) for check in checks}
+    for check, verdict in found.items():
+        if not verdict.is_evaluated:
             log = context.log.info if verdict.passed else context.log.warning
             log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
-    are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-    is_over = ends_failure(context.instance, table, context.run)
-    record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
+    return found
+
+
+def _results(table: TableSettings, verdicts: Mapping[TableCheck[Any], Verdict]) -> Iterator[dg.AssetCheckResult]:
+    return (_result(table, check, verdict) for check, verdict in verdicts.items() if verdict.is_evaluated)
+
+
+def _record(
+    context: dg.AssetCheckExecutionContext,
+    facts: RunFacts,
+    verdicts: Mapping[TableCheck[Any], Verdict],
+    *,
+    are_all: bool,
+    is_over: bool,
+) -> None:
+    of_run: dict[Check, Verdict] = {
+        check: verdict for check, verdict in verdicts.items() if verdict.is_evaluated and verdict.is_of_run
+    }
+    ended = [check.name for check, verdict in verdicts.items() if not verdict.is_evaluated and verdict.passed]
+    record_table_checks(
+        facts.snapshots, facts.table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over
+    )
 
 
 def table_verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from deltasnap_assets.checks.check import Check, Severity, TableCheck, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck
-from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.checks.registry import CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
@@ -87,7 +87,7 @@ def _checked(snapshots: RunSnapshots, table: TableSettings, selected: Collection
     facts = RunFacts(table=table, snapshots=snapshots, versions=() if newest is None else (newest,))
     results = [
         CheckResult(check=check, verdict=_verdict(check, facts))
-        for check in CHECKS
+        for check in checks_of(table.checks, CHECKS)
         if check.name in selected or (isinstance(check, ConditionCheck) and not condition.is_readable)
     ]
     chosen = [result for result in results if result.check.name in selected or result.status == "failed"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import dagster as dg
 
 from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, Verdict
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import inputs_of_checks
@@ -40,11 +41,12 @@ def record_table_checks(
     ends_failure: see `ends_failure`.
     """
     found = found_by_checks(verdicts)
-    found = replace(found, problems={**dict.fromkeys(ended, ()), **found.problems})
+    off = (check.name for check in CHECKS if not getattr(table.checks, check.name).enabled)
+    found = replace(found, problems={**dict.fromkeys((*off, *ended), ()), **found.problems})
     try:
         condition = snapshots.conditions.of(table)
         newest = max(snapshots.stored_versions(table), default=None)
-        of_run = {**({VERSIONS: ()} if stores_versions(run) else {}), **({RUN: ()} if ends_failure else {})}
+        of_run = {**({VERSIONS: ()} if are_all and stores_versions(run) else {}), **({RUN: ()} if ends_failure else {})}
         complete = replace(
             found,
             latest_version=condition.latest,
@@ -53,7 +55,7 @@ def record_table_checks(
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
             checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
-            data_change=None if newest is None else snapshots.data_change(table, newest),
+            data_change=snapshots.data_change(table, newest) if are_all and newest is not None else None,
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict, VersionCheck, failed_to_run, not_evaluated
-from deltasnap_assets.checks.registry import VERSION_CHECKS
+from deltasnap_assets.checks.registry import VERSION_CHECKS, checks_of
 from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationTargetMaterializationData,
     AssetCheckExecutionRecordStatus,
@@ -33,14 +33,17 @@ _MAX_SETTLED = 100
 _NOTHING = not_evaluated("there are too few earlier versions to compare with.")
 
 
-def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the checks of the versions of a table, as one step of its runs.
+def version_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of the versions of a table, as one step of its runs; empty: all of them are switched off.
 
     Each version of the run that can be compared has its own result, passed or a warning. The result of the run is the
     worst one. A run without a partition, as Dagster's UI starts it for all checks of an asset, evaluates the newest
     stored version.
     """
-    return checks_step(table, f"{table.name}__version_expectations", _specs(table), partial(_evaluate, table))
+    specs = _specs(table)
+    return (
+        [checks_step(table, f"{table.name}__version_expectations", specs, partial(_evaluate, table))] if specs else []
+    )
 
 
 def _evaluate(
@@ -59,18 +62,19 @@ def _results(
         context.log.warning("not evaluated: no version of the run is stored.")
         return  # Dagster shows them as skipped
     selected = {key.name: key for key in context.selected_asset_check_keys}
+    checks = [check for check in checks_of(table.checks, VERSION_CHECKS) if check.name in selected]
     try:
         facts = facts_of_versions(snapshots, table, versions)
     except DeltaSnapError as error:
         verdict = failed_to_run(visible(str(error)))
-        failed: dict[Check, Verdict] = {check: verdict for check in VERSION_CHECKS if check.name in selected}
+        failed: dict[Check, Verdict] = dict.fromkeys(checks, verdict)
         results = [_result(check, selected[check.name], verdict) for check in failed]
         yield from results if has_partition else map(_evaluation, results)
         record_version_checks(snapshots, table, failed, versions, ())
         return
     of_run = dict[Check, Verdict]()
-    for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
-        verdicts = check.verdicts(facts, table.checks)
+    for check in checks:
+        key, verdicts = selected[check.name], check.verdicts(facts, table.checks)
         if not verdicts:  # Dagster shows it as skipped
             context.log.info(f"{check.name}: {_NOTHING.description}")
             continue
@@ -91,10 +95,10 @@ def _specs(table: TableSettings) -> list[dg.AssetCheckSpec]:
                 check.name,
                 asset=asset_key(table, check.asset),
                 description=check.expects,
-                blocking=check.is_blocking,
+                blocking=check.blocks,
                 partitions_def=version_partitions(table.name),
             )
-            for check in VERSION_CHECKS
+            for check in checks_of(table.checks, VERSION_CHECKS)
         ]
 
 

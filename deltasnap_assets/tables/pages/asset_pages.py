@@ -9,7 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts
-from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
+from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings, checks_of
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
 from deltasnap_assets.runs.planning.names import asset_key
@@ -167,7 +167,7 @@ class ShownVersion:
 
 def health(shown: ShownVersion, limits: CheckSettings) -> str:
     """Return the health of the table with advice: faults of the log first."""
-    verdicts = [*((check, check.verdict(shown, limits)) for check in PAGE_CHECKS), *shown.others]
+    verdicts = [*((check, check.verdict(shown, limits)) for check in checks_of(limits, PAGE_CHECKS)), *shown.others]
     problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
     lines = [*fault_lines(shown.condition), *(_problem_line(check, verdict) for check, verdict in problems)]
     if not lines:

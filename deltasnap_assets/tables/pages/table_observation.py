@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
+from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS, checks_of
 from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, DATA_VERSION, LAST_UPDATED, table_key
@@ -97,12 +97,14 @@ def _other_verdicts(
     """
     facts = facts_of_versions(snapshots, table, versions)
     verdicts: list[tuple[Check, Verdict]] = [
-        (check, verdict_of_run(check.verdicts(facts, table.checks))) for check in VERSION_CHECKS
+        (check, verdict_of_run(check.verdicts(facts, table.checks)))
+        for check in checks_of(table.checks, VERSION_CHECKS)
     ]
     if (snapshots.listing(table).latest_version or 0) > max(versions):
         return verdicts
     times = sorted(commit.timestamp for commit in commits)
-    return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *verdicts]
+    fresh = checks_of(table.checks, [FRESH_TABLE])
+    return [*((check, check.of_commits(times, table.checks, now_ms=system_clock())) for check in fresh), *verdicts]
 
 
 def health_of(instance: dg.DagsterInstance, table: TableSettings) -> str | None:

@@ -44,7 +44,7 @@ class Refreshed(FollowedTable):
 
     def verdict(self, check: str) -> tuple[bool, str]:
         """Return whether a check of the log passed, and its severity."""
-        key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), check)
+        key = dg.AssetCheckKey(dg.AssetKey(["events", "delta_log"]), check)
         (record,) = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
         assert record.event is not None
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]

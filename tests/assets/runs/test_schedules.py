@@ -28,7 +28,7 @@ class Scheduled(FollowedTable):
     @property
     def checked(self) -> list[bool]:
         """The results of the check `fresh_table`."""
-        key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), "fresh_table")
+        key = dg.AssetCheckKey(dg.AssetKey(["events", "delta_log"]), "fresh_table")
         records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
         return [each.evaluation.passed for each in records if each.evaluation is not None]
 

@@ -140,8 +140,10 @@ def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: 
     assert planned["deltasnap/generation"] == "another"
 
 
-def test_observation_needs_no_resource_of_runs(follower: Follower) -> None:
+def test_observation_and_checks_of_the_log_need_no_resource_of_runs(follower: Follower) -> None:
     follower.write(0)
     result = follower.own.resolve_job_def("events_observe").execute_in_process(instance=follower.instance)
     (started,) = (event for event in result.all_events if event.event_type_value == "RESOURCE_INIT_STARTED")
-    assert started.message == "Starting initialization of resources [deltasnap_no_inputs]."
+    assert started.message == "Starting initialization of resources [deltasnap_no_inputs, io_manager]."
+    names = [each.check_name for each in result.get_asset_check_evaluations()]
+    assert names == ["contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table"]

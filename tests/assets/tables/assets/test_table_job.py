@@ -40,15 +40,12 @@ def resolved(job: Any) -> dg.JobDefinition:
 
 
 @pytest.mark.parametrize("group", ["lake", "reports"])
-@pytest.mark.parametrize("selected", ["a group", "one asset", "one asset and a check"])
+@pytest.mark.parametrize("selected", ["a group", "one asset"])
 def test_job_of_a_table_is_the_job_of_dagster(group: str, selected: str) -> None:
     groups = {"lake": [raw.key, clean.key], "reports": [report.key]}
-    other = {"lake": complete, "reports": no_gaps}[group].check_key
     assets = groups[group] if selected == "a group" else groups[group][-1:]
-    checks = [other] if selected == "one asset and a check" else []
-    selection: dg.AssetSelection = dg.AssetSelection.assets(*assets)
-    selection = selection | dg.AssetSelection.checks(*checks) if checks else selection
-    job = resolved(TableJob(assets, checks, name="own", tags={"a": "b"}))
+    selection = dg.AssetSelection.assets(*assets)
+    job = resolved(TableJob(assets, name="own", tags={"a": "b"}))
     expected = resolved(dg.define_asset_job("own", selection=selection, tags={"a": "b"}))
     assert job.get_job_snapshot_id() == expected.get_job_snapshot_id()
     layer, expected_layer = job.asset_layer.asset_graph, expected.asset_layer.asset_graph

@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
@@ -32,8 +33,9 @@ class Table(FollowedTable):
         )
         record(self.store, self.table, found)
 
-    def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:
+    def check(self, name: str, asset: str | None = None, version: int | None = None) -> dg.AssetCheckEvaluation:
         """Execute one check, and return its result. version: of the run; None: it has none."""
+        asset = asset or next(check.asset for check in CHECKS if check.name == name)
         versions = None if version is None else (version, version)
         return next(each for each in self.evaluations(name, asset, versions) if each.partition is None)
 

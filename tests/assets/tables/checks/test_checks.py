@@ -101,6 +101,6 @@ def freshness(path: Path) -> dg.AssetCheckEvaluation | None:
     """Return the recorded result of the check `fresh_table`; None: nothing was recorded."""
     instance = dg.DagsterInstance.ephemeral()
     report_freshness(instance, TableSettings(name="events", path=str(path)), TableLog.for_path(path).history)
-    key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), "fresh_table")
+    key = dg.AssetCheckKey(dg.AssetKey(["events", "delta_log"]), "fresh_table")
     records = instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
     return records[0].evaluation if records else None

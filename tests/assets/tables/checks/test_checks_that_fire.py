@@ -170,7 +170,7 @@ def test_log_with_gaps_is_reported(tmp_path: Path) -> None:
     app = App(tmp_path)
     versions = {version: [file_of(DAYS[0], str(version), 100)] for version in range(1, 7) if version not in (3, 5)}
     write_log(app.path, {0: [protocol(), schema("id")], **versions})
-    reported = evaluated(app, "log_segment", "contiguous_log")
+    reported = evaluated(app, "delta_log", "contiguous_log")
     assert reported.severity is dg.AssetCheckSeverity.ERROR
     assert reported.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
 
@@ -179,8 +179,8 @@ def test_table_with_an_unknown_feature_is_reported(tmp_path: Path) -> None:
     app = App(tmp_path)
     asks = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["later"], "writerFeatures": ["later"]}
     write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})
-    reported = evaluated(app, "log_segment", "readable_protocol")
+    reported = evaluated(app, "delta_log", "readable_protocol")
     assert reported.severity is dg.AssetCheckSeverity.ERROR
     assert f"{app.path} needs the reader features later, which deltasnap does not support." in reported.description
-    other = executed(app, "log_segment", "contiguous_log")
+    other = executed(app, "delta_log", "contiguous_log")
     assert (other.success, other.get_asset_check_evaluations()) == (True, [])
