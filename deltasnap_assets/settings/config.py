@@ -143,7 +143,7 @@ class _FollowedSettings(_Settings):
     max_versions_per_run: int = Field(default=100, ge=1)
     """The maximum number of versions in one run. A larger backlog is split into several runs."""
     checks: CheckSettings = CheckSettings()
-    """The limits of the asset checks, see below."""
+    """The limits of the asset checks, and options by the name of a check, see below."""
     checkpoint: CheckpointSettings = CheckpointSettings()
     """When to write checkpoints into the table's log, see below. Default: never."""
     description: str | None = None

@@ -13,6 +13,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from deltasnap_assets.checks.check import CheckOptions
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
@@ -49,6 +50,7 @@ def _keys() -> str:
         "`alerts`": (AlertSettings, ()),
         "`tables`": (TableSettings, ("name", "path")),
         "`checks`": (CheckSettings, ()),
+        "`checks`, below the name of a check": (CheckOptions, ()),
         "`checkpoint`": (CheckpointSettings, ()),
         "`discover`": (DiscoverSettings, ("path", "exclude", "name")),
     }
@@ -59,7 +61,8 @@ def _keys_of(model: type[BaseModel], first: Sequence[str]) -> str:
     """Return the keys of a model, the `first` ones first; for tables by pattern, only keys that tables do not have."""
     shared = TableSettings.model_fields if model is DiscoverSettings else {}
     names = [*first, *(name for name in model.model_fields if name not in (*first, *shared))]
-    fields = [(name, model.model_fields[name]) for name in names]
+    # All checks have the same options: they are described once.
+    fields = [(name, field) for name in names if (field := model.model_fields[name]).annotation is not CheckOptions]
     rows = [(f"`{name}`", _default_text(field), " ".join((field.description or "").split())) for name, field in fields]
     return _table(("key", "default", "description"), rows)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
     from deltasnap_core import DeltaHistoryManager
 
-_MAX_HOURS = 1_000_000  # a century: Dagster's freshness policies have a limit too
+_MAX_HOURS = 1_000_000  # a century
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = DAY_MS
