@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
-from dagster_shared.libraries import DagsterLibraryRegistry
 
+from deltasnap_assets.dagster_internals import DagsterLibraryRegistry
 from deltasnap_assets.runs.condition.alerts import alerts_sensor
 from deltasnap_assets.runs.planning.names import job_name, version_keys
 from deltasnap_assets.runs.refresh_job import refresh_job

@@ -1,6 +1,7 @@
-"""The names of Dagster that are not public, and why each is needed. No other module imports from `dagster._core`.
+"""The names of Dagster that are not public, and why each is needed. No other module imports such names.
 
-Another minor release of Dagster may move or change them, so the dependency on Dagster has an upper bound.
+Another minor release of Dagster may move or change them, so the dependency on Dagster has an upper bound. Each has a
+test in `tests/assets/test_dagster_internals.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 # The type of `defs.yaml` keys that change asset specs, as in Dagster's own integrations.
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+
+# Raised for a property that a context does not have; the packages that a code location shows.
+from dagster_shared.check import CheckError
+from dagster_shared.libraries import DagsterLibraryRegistry
 from dagster_shared.serdes.objects.models.defs_state_info import DefsStateManagementType
 
 __all__ = [
@@ -37,6 +42,8 @@ __all__ = [
     "AssetCheckEvaluationTargetMaterializationData",
     "AssetCheckExecutionRecordStatus",
     "AssetExecutionType",
+    "CheckError",
+    "DagsterLibraryRegistry",
     "DefinitionsLoadContext",
     "DefsStateManagementType",
     "TranslationFn",

@@ -27,6 +27,8 @@ from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
+from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.pool import QueuePool
 
 _LOCATION = "script_location"
 _load = ScriptDirectory.from_config
@@ -46,7 +48,7 @@ def _from_config(config: Config) -> ScriptDirectory:
     return _load(config) if location is None else _loaded(location)
 
 
-@sa.event.listens_for(sa.Engine, "connect")
+@sa.event.listens_for(Engine, "connect")
 def _without_waiting_for_the_disk(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=OFF")  # only a failure of the machine could lose a record
 
@@ -59,20 +61,20 @@ _first = sa.create_engine("sqlite://")
 _first.connect().close()  # its dialect now knows the version of SQLite
 
 
-def _create_engine(url: str, **options: Any) -> sa.Engine:
+def _create_engine(url: str, **options: Any) -> Engine:
     """Return an engine with the dialect and the compiled queries of the first one. That of a file keeps connections."""
-    file = Path(sa.make_url(url).database or "")
+    file = Path(make_url(url).database or "")
     return _keeping_connections(url, file.stat().st_ino) if file.is_file() else _engine(url, **options)
 
 
 @lru_cache(maxsize=16)
-def _keeping_connections(url: str, _: int) -> sa.Engine:
-    engine = _engine(url, connect_args={"timeout": 60}, max_overflow=-1)
+def _keeping_connections(url: str, _: int) -> Engine:
+    engine = _engine(url, connect_args={"timeout": 60}, max_overflow=-1, poolclass=QueuePool)
     engine.dispose = lambda *_: None  # type: ignore[method-assign]  # Dagster closes the connections after each query
     return engine
 
 
-def _engine(url: str, **options: Any) -> sa.Engine:
+def _engine(url: str, **options: Any) -> Engine:
     arguments = {"check_same_thread": False, **options.pop("connect_args", {})}
     engine = sa.create_engine(url, **options, connect_args=arguments, _initialize=False)
     engine.dialect = engine.pool._dialect = _first.dialect
@@ -91,7 +93,7 @@ for _module in (
 
 
 @contextmanager
-def _held_connection(storage: Any) -> Iterator[sa.Connection]:
+def _held_connection(storage: Any) -> Iterator[Connection]:
     """Yield the connection that a storage of events in memory holds, to one thread at a time."""
     with storage._db_lock, storage._held_conn.begin():
         yield storage._held_conn
@@ -103,7 +105,7 @@ _lock_of_runs = RLock()
 
 
 @contextmanager
-def _held_connection_of_runs(storage: Any) -> Iterator[sa.Connection]:
+def _held_connection_of_runs(storage: Any) -> Iterator[Connection]:
     """Yield the connection that a storage of runs in memory holds, to one thread at a time."""
     held = storage._held_conn
     with _lock_of_runs, nullcontext() if held.in_transaction() else held.begin():
@@ -129,7 +131,7 @@ class _CopiedTables:
     def __init__(self, first: Any) -> None:
         self._first = first
 
-    def create_all(self, connection: sa.Connection) -> None:
+    def create_all(self, connection: Connection) -> None:
         self._first._held_conn.connection.dbapi_connection.backup(connection.connection.dbapi_connection)
 
 

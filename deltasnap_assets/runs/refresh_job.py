@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import dagster as dg
-from dagster_shared.check import CheckError
 
+from deltasnap_assets.dagster_internals import CheckError
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import refresh_table

@@ -193,8 +193,12 @@ def loading(kept: dict[str, Any] | None = None) -> Iterator[DefinitionsLoadConte
     else:
         data = RepositoryLoadData(cacheable_asset_data={}, reconstruction_metadata=kept)
         context = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, data)
-    with DefinitionsLoadContext.scoped(context):
+    before = DefinitionsLoadContext._instance
+    DefinitionsLoadContext.set(context)
+    try:
         yield context
+    finally:
+        DefinitionsLoadContext._instance = before
 
 
 def log_of(folder: Path) -> None:

@@ -221,6 +221,10 @@ def test_table_created_later_is_found_on_a_storage_with_cached_listings(tmp_path
 
         protocol = "caching"
 
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:  # that of older releases knows only `file`
+            return str(super()._strip_protocol(path.removeprefix("caching://")))
+
         def ls(self, path: str, detail: bool = False, **_: object) -> list[object]:
             if (path, detail) not in self.dircache:
                 self.dircache[path, detail] = super().ls(path, detail)

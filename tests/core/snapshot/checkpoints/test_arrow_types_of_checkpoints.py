@@ -54,12 +54,22 @@ ACTIONS = [
 ]  # fmt: skip
 
 
+def put_types(file: Path, kind: str) -> None:
+    """Write the columns of a checkpoint in Arrow types. pyarrow 21 reads views of lists, but does not write them."""
+    try:
+        put_arrow_types(file, *TYPES[kind])
+    except pa.ArrowNotImplementedError as error:
+        if int(pa.__version__.partition(".")[0]) > 21:
+            raise
+        pytest.skip(f"pyarrow {pa.__version__}: {error}")
+
+
 def write_table(table: Path, style: CheckpointStyle, kind: str) -> None:
     """Write a checkpoint in Arrow types, without earlier commits, and a commit."""
     log = write_log(table, {0: ACTIONS, 1: [remove("a"), add("d", size=6)]})
     write_checkpoint(log, 0, style, ACTIONS)
     for file in (*log.glob("*/*.parquet"), *log.glob("*.parquet")):
-        put_arrow_types(file, *TYPES[kind])
+        put_types(file, kind)
     (log / file_names.commit_file(0)).unlink()
 
 
@@ -128,7 +138,7 @@ def write_statistics(table: Path, kind: str) -> None:
     struct = pa.struct([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds)])
     values = [{"numRecords": 5, "minValues": {"s": text}, "maxValues": {"s": text}} for text in ("x", "y")]
     put_parsed_statistics(file, pa.array([None, None, *values], struct), keep_json=False)
-    put_arrow_types(file, *TYPES[kind])
+    put_types(file, kind)
     (log / file_names.commit_file(0)).unlink()
 
 
