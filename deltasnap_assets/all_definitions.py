@@ -38,7 +38,9 @@ DagsterLibraryRegistry.register(DISTRIBUTION, __version__, is_dagster_package=Fa
 def build_definitions(settings: Settings, *, spark: Any = None) -> dg.Definitions:
     """Return all definitions for the tables of a configuration, for merging with other definitions.
 
-        defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
+        @dg.definitions
+        def defs() -> dg.Definitions:
+            return dg.Definitions.merge(build_definitions(load_settings("deltasnap.yaml")), dg.Definitions(...))
 
     They contain no executor. The jobs of the tables use a single-process executor, so that their steps share a Spark
     session. Runs started from an asset's page use the executor of the project.

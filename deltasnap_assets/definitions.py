@@ -7,8 +7,9 @@ Building `defs` reads that file and lists the folders in `discover`. It reads no
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["build_definitions", "defs"]
 
 
+UI_VARIABLE = "DELTASNAP_UI"
+"""The environment variable of processes that `deltasnap ui` starts. In other processes, garbage is not our matter."""
+
 _OBJECTS_PER_COLLECTION = 50_000
 """How many new objects start a garbage collection, in place of 700.
 
@@ -33,10 +37,12 @@ For the first page, Dagster makes snapshots of all jobs: millions of objects tha
 
 @cache
 def _configured() -> dg.Definitions:
-    with _nothing_collected():
+    is_ours = UI_VARIABLE in os.environ
+    with _nothing_collected() if is_ours else nullcontext():
         defs: dg.Definitions = import_module("deltasnap_assets.all_definitions").configured_definitions()
         defs.get_repository_def()  # Dagster requests it next and gets the same object
-    gc.set_threshold(max(gc.get_threshold()[0], _OBJECTS_PER_COLLECTION), *gc.get_threshold()[1:])
+    if is_ours:
+        gc.set_threshold(max(gc.get_threshold()[0], _OBJECTS_PER_COLLECTION), *gc.get_threshold()[1:])
     return defs
 
 

@@ -264,7 +264,10 @@ opened.clear()
 gc.set_threshold(700, 10, 10)
 defs = module.defs
 assert defs is module.defs
-assert gc.isenabled() and gc.get_threshold() == (50_000, 10, 10)
+assert gc.isenabled() and gc.get_threshold() == (700, 10, 10)  # the process is that of the user
+os.environ["DELTASNAP_UI"] = "1"
+module._configured.cache_clear()
+assert module.defs and gc.isenabled() and gc.get_threshold() == (50_000, 10, 10)
 assert [name for name in opened if name.endswith("deltasnap.yaml")]
 gc.set_threshold(60_000, 9, 8)
 module._configured.cache_clear()

@@ -68,7 +68,7 @@ def test_five_lines_merge_the_tables_into_a_project(project: Project, monkeypatc
     monkeypatch.chdir(Path(project.settings.storage).parent)
     names: dict[str, Any] = {}
     exec(SNIPPET, names)
-    defs, others = names["defs"], dg.Definitions(executor=dg.multiprocess_executor, jobs=[])
+    defs, others = names["defs"](), dg.Definitions(executor=dg.multiprocess_executor, jobs=[])
     merged = dg.Definitions.merge(defs, others)
     dg.Definitions.validate_loadable(merged)
     assert merged.resolve_job_def("events_snapshots").executor_def is dg.in_process_executor

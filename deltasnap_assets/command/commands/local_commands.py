@@ -26,6 +26,7 @@ def ui(
     require_package("dagster_webserver", "ui")
     family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
+    from deltasnap_assets.definitions import UI_VARIABLE
     from deltasnap_assets.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, DEMO_FOLDER, find_config, load_settings
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.session.needed import reason_for_spark
@@ -39,6 +40,7 @@ def ui(
         check_java()
     _check_port(family, host, port)
     use_local_instance()
+    os.environ[UI_VARIABLE] = "1"
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
     # the background ignores SIGINT. Dagster would inherit that, and SIGINT could not stop it.
