@@ -413,8 +413,8 @@ class SparkRequiredError(DeltaSnapError):
         if failure is None:
             text = f"Spark is required, but no session was given: {reason}. Pass a Spark session."
         else:
-            advice = "Install Java 17 or later, or pass a Spark session"
-            text = f"Spark is required, but it did not start: {reason}. {advice}. The cause: {failure}"
+            advice = "Install Java 17 or later, or pass a Spark session."
+            text = f"Spark did not start: {failure} It is required for this: {reason}. {advice}"
         super().__init__(text)
 
 
