@@ -41,7 +41,7 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
 def _prints_json(arguments: Sequence[str]) -> bool:
     """Return whether a command prints one JSON value. `scan` and `changes --format json` print one for each row."""
-    prints_rows = not {"scan", "changes"}.isdisjoint(arguments)
+    prints_rows = not {"scan", "changes"}.isdisjoint(arguments) and "--explain" not in arguments
     return "--json" in arguments or (not prints_rows and "--format json" in " ".join(arguments).replace("=", " "))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, functions as F
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame, functions as F
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_files
-from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql, let_sql
 from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
@@ -46,6 +47,37 @@ class ScanReport:
             *(f"selects rows only: {text}" for text in self.unused),
         ]
         return "\n".join(lines)
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionReport:
+    """The effect that one condition of a predicate has on the files of a version, without the other conditions.
+
+    text:      the condition, as the caller wrote it.
+    files:     the files of the version.
+    skipped:   the files that cannot contain a matching row; None: the condition only selects rows.
+    undecided: the other files whose statistics do not decide the condition: they are missing, or cannot be used.
+    """
+
+    text: str
+    files: int
+    skipped: int | None = None
+    undecided: int = 0
+
+    @property
+    def reason(self) -> str | None:
+        """Why it skips no file; None: it skips some, or there is none."""
+        if self.skipped is None:
+            return "partition values and statistics cannot decide it"
+        if self.skipped or not self.files:
+            return None
+        if self.undecided == self.files:
+            return "no file has statistics that decide it"
+        others = (
+            "" if not self.undecided else f"; {self.undecided:,} of {self.files:,} have no statistics that decide it"
+        )
+        return f"by partition values and statistics, every file may contain matching rows{others}"
 
 
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
@@ -101,6 +133,32 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
     if skipping.partitions is None:
         found = replace(found, files_after_partitions=totals[0], bytes_after_partitions=totals[1])
     return replace(found, files=totals[0], bytes_in_files=totals[1])
+
+
+def condition_reports(files: DataFrame, parts: Mapping[str, Skipping | None]) -> tuple[ConditionReport, ...]:
+    """Return the effect of each condition of a predicate; one Spark job.
+
+    files: with the columns of AddFile. parts: by condition, its own file conditions; None: it only selects rows.
+    """
+    tests = [_undecided_or(part) for part in parts.values() if part is not None]
+    tested = files.selectExpr("true", *(f"{test} as t{number}" for number, test in enumerate(tests)))
+    counts = [(f"count_if(not t{number})", f"count_if(t{number} is null)") for number in range(len(tests))]
+    (row,) = tested.agg(F.count(F.lit(1)), *(F.expr(each) for pair in counts for each in pair)).collect()
+    total, *numbers = map(int, row)
+    found = iter(zip(numbers[::2], numbers[1::2], strict=True))
+    reports = []
+    for text, part in parts.items():
+        skipped, undecided = (None, 0) if part is None else next(found)
+        reports.append(ConditionReport(text=text, files=total, skipped=skipped, undecided=undecided))
+    return tuple(reports)
+
+
+def _undecided_or(skipping: Skipping) -> str:
+    """Return SQL for whether a file may contain a matching row; null: its statistics do not decide it."""
+    by_partitions, by_statistics = _by_partitions(skipping) or "true", skipping.statistics or "true"
+    if skipping.schema is None:
+        return f"({by_partitions} and {by_statistics})"
+    return f"({by_partitions} and {let_sql('s', whole_statistics_sql('stats', skipping.schema), by_statistics)})"
 
 
 def stated_count(files: DataFrame, columns: TableColumns) -> int | None:

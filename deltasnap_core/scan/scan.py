@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -23,12 +23,20 @@ from deltasnap_core.replay.spark.session.spark_failures import (
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of, stated_count
+from deltasnap_core.scan.planning import (
+    ConditionReport,
+    ScanReport,
+    can_evaluate,
+    chosen_files,
+    condition_reports,
+    report_of,
+    stated_count,
+)
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.data_skipping import Skipping
+from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.version import Files, frame_of
 
 _MOST_ROWS = 2**31 - 1
@@ -88,6 +96,14 @@ class Scan:
         Errors: CorruptLogError, CorruptStoreError.
         """
         return self._files.run(self._report)
+
+    def conditions(self) -> tuple[ConditionReport, ...]:
+        """Return the effect of each condition that the predicate joins with AND; one Spark job. Errors: as `report`."""
+        skipping, columns = self._skipping, self._table.columns
+        found = [(text, skipping_of(text, columns)) for text in skipping.used]
+        # Without conditions that Spark fails to evaluate, as in `_skipping`.
+        used = {text: part if skipping is self._checked else part.sure or part for text, part in found}
+        return self._files.run(partial(self._conditions, {**used, **dict.fromkeys(skipping.unused)}))
 
     def to_df(self) -> DataFrame:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
@@ -173,6 +189,10 @@ class Scan:
     def _report(self, files: Files) -> ScanReport:
         with translated(*files.read_files):
             return report_of(self._read(files), self._skipping, self._totals)
+
+    def _conditions(self, parts: Mapping[str, Skipping | None], files: Files) -> tuple[ConditionReport, ...]:
+        with translated(*files.read_files):
+            return condition_reports(frame_of(files.files(), self._table), parts)
 
     def _chosen(self, files: Files) -> list[DataFile]:
         with translated(*files.read_files):

@@ -13,7 +13,13 @@ from deltasnap_assets.command.arguments import (
     table_at,
     timestamp_argument,
 )
-from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
+from deltasnap_assets.command.rows.row_options import (
+    FormatOption,
+    LimitOption,
+    OutOption,
+    RowFormat,
+    row_destination,
+)
 
 
 def scan(
@@ -33,7 +39,28 @@ def scan(
     form: FormatOption = None,
     out: OutOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show on stderr which files are read, which are skipped, and why.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Show on stderr which files are read, which are skipped, and why. With --format json, no rows are "
+            "read, and the output is one JSON object.",
+        ),
+    ] = False,
+    min_skipped: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="With --explain: read no rows; exit with 1 if fewer files are skipped.",
+        ),
+    ] = None,
+    assert_statistics: Annotated[
+        bool,
+        typer.Option(
+            "--assert-statistics",
+            help="With --explain: read no rows; exit with 1 if a file lacks statistics that a condition needs.",
+        ),
     ] = False,
     option: StorageOptions = None,
 ) -> None:
@@ -44,11 +71,18 @@ def scan(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
+    is_gate = min_skipped is not None or assert_statistics
+    if is_gate and not explain:
+        raise typer.BadParameter("Give --explain too.", param_hint="--min-skipped, --assert-statistics")
     path, options = table_at(path, option)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
-    from deltasnap_assets.command.views.scan_view import ScanRequest, scan_rows
+    from deltasnap_assets.command.views.scan_view import Expected, ScanRequest, explain_scan, scan_rows
 
     request = ScanRequest(version=version, timestamp_ms=timestamp_ms, where=where, columns=names, explain=explain)
-    scan_rows(path, options, request, destination)
+    if is_gate or (explain and destination.form is RowFormat.JSON):
+        expected = Expected(min_skipped_percent=min_skipped or 0, statistics=assert_statistics)
+        explain_scan(path, options, request, expected, destination)
+    else:
+        scan_rows(path, options, request, destination)

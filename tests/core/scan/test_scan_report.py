@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
-from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
+from deltasnap_core.scan.planning import ScanReport, chosen_files, condition_reports, report_of
 from deltasnap_core.scan.predicate_analysis import _position
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.skipping.skipping_builders import columns
@@ -64,6 +64,37 @@ def test_files_are_counted_after_partitions_and_after_statistics(
     assert (found.files, found.bytes_in_files) == (totals or ALL)
     assert (found.files_after_partitions, found.bytes_after_partitions) == partitions
     assert (found.files_after_statistics, found.bytes_after_statistics) == statistics
+
+
+@pytest.mark.parametrize(
+    ("where", "skipped", "undecided", "reason"),
+    [
+        ("region = 'eu'", 1, 0, None),
+        ("id < 3", 1, 1, None),
+        ("id < 100", 0, 1, "every file may contain matching rows; 1 of 4 have no statistics that decide it"),
+        ("region != 'x'", 0, 0, "every file may contain matching rows"),
+        ("region = 'us' or id > 0", 0, 1, "every file may contain matching rows; 1 of 4"),
+        ("x > 1", 0, 4, "no file has statistics that decide it"),
+        ("length(name) = 1", None, 0, "partition values and statistics cannot decide it"),
+    ],
+)
+def test_condition_that_skips_no_file_has_the_reason(
+    spark: SparkSession, where: str, skipped: int | None, undecided: int, reason: str | None
+) -> None:
+    rows = [(size, values, None if stats is None else json.dumps(stats)) for size, values, stats in FILES]
+    files = spark.createDataFrame(rows, "size bigint, partitionValues map<string, string>, stats string")
+    part = skipping_of(where, columns())
+    found, other = condition_reports(files, {where: part if part.used else None, "x": None})
+    assert (found.text, found.files, found.skipped, found.undecided) == (where, 4, skipped, undecided)
+    assert (reason or "") in str(found.reason)
+    assert (found.reason is None) is (reason is None)
+    assert (other.files, other.skipped) == (4, None)
+
+
+def test_conditions_of_a_table_without_files_have_no_reason(spark: SparkSession) -> None:
+    files = spark.createDataFrame([], "size bigint, partitionValues map<string, string>, stats string")
+    (found,) = condition_reports(files, {"id < 3": skipping_of("id < 3", columns())})
+    assert (found.files, found.skipped, found.undecided, found.reason) == (0, 0, 0, None)
 
 
 def test_statistics_read_as_values_take_precedence_over_those_in_json(spark: SparkSession) -> None:

@@ -33,6 +33,8 @@ WRONG = {
     "no columns": (["--columns", ","], 2, "names of columns"),
     "no folder": (["-O", "none/rows.csv"], 2, "There is no folder"),
     "format": (["--format", "xml"], 2, "xml"),
+    "gate without a report": (["--min-skipped", "60"], 2, "Give --explain too"),
+    "more than all files": (["--explain", "--min-skipped", "101"], 2, "less than or equal to 100"),
 }
 
 
@@ -123,6 +125,47 @@ def test_columns_are_csv_in_the_order_selected_and_the_report_on_stderr_lists_re
     assert first.startswith("Version 1: 1 of 3 files may contain the rows, ")
     assert second == "Skipped by partition values: 2 files. Skipped by statistics: 0 files."
     assert reasons == ["Selects files: day = '2026-01-02'", "Selects rows only: length(text) >= 0"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_explanation_as_json_has_no_rows_and_fails_below_the_expected_percentage(table: Path, tmp_path: Path) -> None:
+    where = ("--where", "day = '2026-01-02' and length(text) >= 0", "--explain", "--format", "json")
+    enough = run("scan", table, *where, "--min-skipped", 66, "--assert-statistics")
+    found = json.loads(enough.stdout)
+    assert (enough.exit_code, enough.stderr) == (0, "")
+    assert {name: found[name] for name in ("schema_version", "version", "files_total", "files_read", "passed")} == {
+        "schema_version": 1,
+        "version": 1,
+        "files_total": 3,
+        "files_read": 1,
+        "passed": True,
+    }
+    assert 0 < found["bytes_read"] < found["bytes_total"]
+    assert found["skipped_percent"] == 66.667
+    assert found["conditions"] == [
+        {"condition": "day = '2026-01-02'", "files_skipped": 2, "files_without_statistics": 0, "reason": None},
+        {
+            "condition": "length(text) >= 0",
+            "files_skipped": 0,
+            "files_without_statistics": 0,
+            "reason": "partition values and statistics cannot decide it",
+        },
+    ]
+    few = run("scan", table, *where, "--min-skipped", 67, "-O", tmp_path / "report.json")
+    assert (few.exit_code, few.stdout) == (1, "")
+    assert "Expected at least 67 % of the files to be skipped, found 66.7 %." in few.stderr
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["passed"] is False
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_gate_without_json_reads_no_rows_and_reports_missing_statistics(tmp_path: Path) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a", stats='{"numRecords":1}'), add("b")]})
+    arguments = ("--where", "id > 1", "--explain", "--assert-statistics")
+    found = run("scan", tmp_path / "t", *arguments)
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "2 of 2 files have no statistics that decide the condition id > 1." in found.stderr
 
 
 @pytest.mark.spark
