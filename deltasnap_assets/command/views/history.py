@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import counted_versions, fault_of_commit
+from deltasnap_assets.provenance import made_by, made_how
 from deltasnap_assets.quantities import iso_time, time_text
 from deltasnap_core import (
     CorruptLogError,
@@ -180,13 +181,23 @@ def commit_table(history: Sequence[Entry], columns: Sequence[CommitColumn]) -> T
 
 
 def _writer(commit: DeltaHistory) -> str:
-    return commit.user_name or commit.user_id or commit.engine_info or ""
+    found = made_by(commit)
+    if list(found) != ["engine"]:
+        found.pop("engine", None)
+    return "; ".join(text if name in ("user", "engine") else f"{name} {text}" for name, text in found.items())
 
 
 def _operation_and_metrics(commit: DeltaHistory) -> str:
     counts = ", ".join(f"{name}={value}" for name, value in _counts(commit.operation_metrics or {}))
+    how = made_how(commit)
+    notes = [
+        f"read version {how['read_version']}" if "read_version" in how else "",
+        how.get("isolation_level", ""),
+        "blind append" if commit.is_blind_append else "",
+    ]
     operation = commit.operation or "unknown"
-    return f"{operation}: {counts}" if counts else operation
+    text = f"{operation}: {counts}" if counts else operation
+    return f"{text} ({', '.join(filter(None, notes))})" if any(notes) else text
 
 
 def _json(entry: Entry) -> dict[str, Any]:

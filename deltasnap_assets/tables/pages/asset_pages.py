@@ -10,13 +10,21 @@ import dagster as dg
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings, checks_of
+from deltasnap_assets.provenance import made_by, made_how
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema
-from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, noting_problems, text_value, time_value
+from deltasnap_assets.tables.pages.metadata import (
+    Entries,
+    clustering_metadata,
+    markdown_table,
+    noting_problems,
+    text_value,
+    time_value,
+)
 from deltasnap_assets.tables.pages.pictures import (
     MAX_BARS,
     MAX_CHARACTERS,
@@ -193,9 +201,12 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     entries["contents"] = text_value(contents_text(state))
     if shown.commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, shown.commit))
+        if details := {**made_by(shown.commit), **made_how(shown.commit)}:
+            rows = ((name.replace("_", " "), markdown_text(visible(text))) for name, text in details.items())
+            entries["last_commit_by"] = dg.MetadataValue.md(markdown_table(("", ""), rows))
     entries |= {"committed_at": time_value(shown.committed_at_ms), **_charts(shown)}
     if state.metadata is not None:
-        entries |= _schema_entries(state.metadata) | _described(state.metadata)
+        entries |= _schema_entries(state.metadata) | _described(state.metadata) | clustering_metadata(state)
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(asset_key(table, name)) for name in ("computed_state", "all_files")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -10,11 +11,12 @@ import dagster as dg
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from deltasnap_assets.texts import visible
-from deltasnap_core import Metadata
+from deltasnap_core import Metadata, SnapshotState
 from deltasnap_core.support import PHYSICAL_NAME, parse_schema
 
 MAX_COLUMNS = 1000
 
+_CLUSTERING = "delta.clustering"
 _SETTINGS = (
     "CURRENT_DEFAULT",
     "__CHAR_VARCHAR_TYPE_STRING",
@@ -48,6 +50,23 @@ class Column:
     path: tuple[str, ...] = field(default=(), compare=False)
     items: Mapping[str, bool] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def clustering_columns(state: SnapshotState) -> tuple[str, ...]:
+    """Return the names of the clustering columns of a version; empty: it has none. The log has their physical names.
+
+    Errors: ValueError for a domain that is not as Delta writes it; the errors of parsing the schema.
+    Source: PROTOCOL.md, Clustered Table.
+    """
+    domains = {domain.domain: domain.configuration for domain in state.domain_metadata}
+    if state.metadata is None or _CLUSTERING not in domains:
+        return ()
+    names = {column.path: column.name for column in columns_of(state.metadata, is_mapped=True)}
+    try:
+        paths = [tuple(map(str, path)) for path in json.loads(domains[_CLUSTERING])["clusteringColumns"]]
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"{_CLUSTERING}: expected lists of names in clusteringColumns") from error
+    return tuple(names.get(path, ".".join(path)) for path in paths)
 
 
 def columns_of(metadata: Metadata, *, is_mapped: bool = False) -> tuple[Column, ...]:

@@ -16,9 +16,10 @@ from typing import ParamSpec
 import dagster as dg
 from pyspark.sql.types import StructType
 
+from deltasnap_assets.provenance import made_by, made_how
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.runs.planning.names import GENERATION
-from deltasnap_assets.tables.pages.column_schema import table_schema
+from deltasnap_assets.tables.pages.column_schema import clustering_columns, table_schema
 from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
     CommitInfo,
@@ -94,13 +95,13 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
 
 @noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
-    """Return the author and the engine of a version; empty if its commit is gone or has no such information."""
+    """Return who made a version and how; empty if its commit is gone or has no such information."""
     if commit is None:
         return {}
     texts = {
         "operation": commit.operation,
-        "user": commit.user_name or commit.user_id,
-        "engine": commit.engine_info,
+        **made_by(commit),
+        **made_how(commit),
         "user_metadata": commit.user_metadata,
     }
     return {name: text_value(text) for name, text in texts.items() if text}
@@ -168,8 +169,15 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
     if state.protocol is not None:
         entries |= protocol_metadata(state.protocol)
     if state.metadata is not None:
-        entries |= table_metadata(state.metadata)
+        entries |= table_metadata(state.metadata) | clustering_metadata(state)
     return entries
+
+
+@noting_problems
+def clustering_metadata(state: SnapshotState) -> Entries:
+    """Return the clustering columns of a version; empty: it has none."""
+    columns = clustering_columns(state)
+    return {"clustered_by": text_value(", ".join(columns))} if columns else {}
 
 
 @noting_problems

@@ -201,7 +201,8 @@ def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
     ]
     table, commit = TableSettings(name="events", path="s3://key:secret@lake/events"), COMMITS["everything"][0]
     entries = table_page(table, shown(steps=steps, commit=commit))
-    assert list(entries)[:5] == ["health", "contents", "last_commit", "committed_at", "file_sizes"]
+    assert list(entries)[:5] == ["health", "contents", "last_commit", "last_commit_by", "committed_at"]
+    assert entries.pop("last_commit_by").value == "|  |  |\n| - | - |\n| user | ada |\n| engine | x |"
     assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
     values: dict[str, Any] = plain(entries)
     assert values.pop("file_sizes") == file_sizes_picture(state().file_size_histogram)
