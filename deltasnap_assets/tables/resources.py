@@ -1,21 +1,21 @@
-"""The resources of the code location: the Spark session, and the objects that use it."""
+"""The resources of the code location: the Spark session on dagster-pyspark, and the objects that use it."""
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of resources and rejects strings.
 # ruff: noqa: I002
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import dagster as dg
+from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
-from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.memory import listed_logs_of
 from deltasnap_assets.runs.planning.names import REFRESH_JOB, selects_versions, version_keys
 from deltasnap_assets.settings.config import ASSET_NAMES, Settings, SparkSettings
-from deltasnap_assets.spark.java import use_java
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession, SharedSession
+from deltasnap_assets.spark.java import JavaError, use_java
+from deltasnap_assets.spark.session.run_session import RunSession, SharedSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY
@@ -31,8 +31,8 @@ _NO_VERSION = (
 )
 
 
-class SparkResource(dg.ConfigurableResource[Any]):
-    """The Spark session of a run, started on first use."""
+class SparkResource(dg.ConfigurableResource[LazyPySparkResource]):
+    """The Spark session of a run on dagster-pyspark, started on first use."""
 
     # Not a field of the configuration: Dagster shows that to every user of its UI, and a property may be a credential.
     of_file: dg.ResourceDependency[SparkSettings]
@@ -41,17 +41,13 @@ class SparkResource(dg.ConfigurableResource[Any]):
         description="Spark properties of one run, over those of the configuration file: `spark.driver.memory: 8g`.",
     )
 
-    @property
-    def spark_config(self) -> dict[str, str]:
-        """The settings of the session."""
-        return session_config(self.of_file.model_copy(update={"config": {**self.of_file.config, **self.config}}))
-
-    @property
-    def spark_session(self) -> SparkSession:
-        """The session. Errors: JavaError."""
-        if self.of_file.remote is None:
-            use_java()
-        return PlainSession(self.spark_config).spark_session
+    def create_resource(self, context: dg.InitResourceContext) -> LazyPySparkResource:  # noqa: ARG002  # Dagster's
+        """Return the resource that starts the session."""
+        spark = self.of_file.model_copy(update={"config": {**self.of_file.config, **self.config}})
+        if spark.remote is None:
+            with suppress(JavaError):  # raised again when a session starts; a run may not need one
+                use_java()
+        return LazyPySparkResource(spark_config=session_config(spark))
 
 
 def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
@@ -62,6 +58,7 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
     spark: the session of the project, or a resource with a `spark_session`; None: as configured.
     """
     spark_key, snapshots_key = settings.spark.resource or settings.own_name(SPARK_KEY), settings.own_name(SNAPSHOTS_KEY)
+    is_own = spark is None and settings.spark.resource is None
     store = redacted(settings.storage)
 
     @dg.resource(required_resource_keys={spark_key}, description=f"Delta logs, and the store at {store}.")
@@ -73,7 +70,7 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
         source, log = getattr(context.resources, spark_key), _run_log(context)
         made = RunSnapshots(
             settings,
-            RunSession(source, log) if isinstance(source, SparkResource) else SharedSession(source, log),
+            RunSession(source, log) if is_own else SharedSession(source, log),
             listed_logs,
             queries_ahead=_materializes_all(run),
         )
@@ -85,9 +82,9 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
         return SnapshotIOManager(getattr(context.resources, snapshots_key))
 
     found = {snapshots_key: snapshots, settings.own_name(IO_MANAGER_KEY): snapshot_io_manager}
-    if spark is None and settings.spark.resource is not None:  # the project defines it
-        return found
-    return {spark_key: spark or SparkResource(of_file=settings.spark), **found}
+    if is_own:
+        return {spark_key: SparkResource(of_file=settings.spark), **found}
+    return found if spark is None else {spark_key: spark, **found}  # None: the project defines it
 
 
 def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings: Settings) -> None:
