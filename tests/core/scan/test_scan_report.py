@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
-from deltasnap_core.scan.planning import ScanReport, chosen_files, condition_reports, report_of
+from deltasnap_core.scan.planning import ScanReport, chosen_files, condition_reports, report_of, stated_count
 from deltasnap_core.scan.predicate_analysis import _position
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.skipping.skipping_builders import columns
@@ -95,6 +95,49 @@ def test_conditions_of_a_table_without_files_have_no_reason(spark: SparkSession)
     files = spark.createDataFrame([], "size bigint, partitionValues map<string, string>, stats string")
     (found,) = condition_reports(files, {"id < 3": skipping_of("id < 3", columns())})
     assert (found.files, found.skipped, found.undecided, found.reason) == (0, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("day", "stats", "deleted", "expected"),
+    [
+        ("2026-03-01", '{"numRecords":3}', None, 3),
+        (None, '{"numRecords":3}', 2, 1),
+        ("", '{"numRecords":3}', 3, 0),
+        ("2026-03-01", '{"numRecords":3}', 4, None),
+        ("2026-03-01", '{"numRecords":-1}', None, None),
+        ("2026-03-01", '{"minValues":{"id":1}}', None, None),
+        ("2026-03-01", None, 0, None),
+        ("yesterday", '{"numRecords":3}', None, None),
+    ],
+)
+def test_number_of_rows_is_stated_only_if_every_file_states_it_and_can_be_read(
+    spark: SparkSession, day: str | None, stats: str | None, deleted: int | None, expected: int | None
+) -> None:
+    named = "partitionValues map<string, string>, stats string, deletionVector struct<cardinality: bigint>"
+    values = {"region": "eu", "day": "2026-03-02"}
+    rows = [
+        (values, '{"numRecords":10}', None),
+        ({**values, "day": day}, stats, None if deleted is None else (deleted,)),
+    ]
+    found = stated_count(spark.createDataFrame(rows, named), columns())
+    assert found == (None if expected is None else 10 + expected)
+    assert stated_count(spark.createDataFrame([], named), columns()) == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "is_exact"),
+    [
+        ("region = 'eu'", True),
+        ("region like '%u' or day is null", True),
+        ("region = 'eu' and length(region) = 2", True),
+        ("region = 'eu' and id > 1", False),
+        ("region = 'eu' or id > 1", False),
+        ("rand() > region", False),
+        ("1 = 1", True),
+    ],
+)
+def test_predicate_decides_whole_files_if_it_has_only_partition_columns(where: str, is_exact: bool) -> None:
+    assert skipping_of(where, columns()).is_exact is is_exact
 
 
 def test_statistics_read_as_values_take_precedence_over_those_in_json(spark: SparkSession) -> None:
