@@ -71,7 +71,10 @@ from .rules.paths import (
 from .rules.rows_in_pandas import rows_in_pandas as rows_in_pandas
 from .scan.collected_rows import collected_rows as collected_rows
 from .scan.planning import ConditionReport as ConditionReport
-from .scan.predicate_analysis import predicate_failures as predicate_failures
+from .scan.predicate_analysis import (
+    filtered_rows as filtered_rows,
+    predicate_failures as predicate_failures,
+)
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.vacuum_summary import (
     AGES_DAYS as AGES_DAYS,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deltasnap_assets.command.completion import table_names
 from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core.support import learn_options, milliseconds
 
@@ -66,7 +67,13 @@ def _none_empty(paths: list[str]) -> list[str]:
 
 
 TablePath = Annotated[
-    str, typer.Argument(metavar="PATH", help="A table's folder or URL, or its configured name.", callback=_not_empty)
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="A table's folder or URL, or its configured name.",
+        callback=_not_empty,
+        autocompletion=table_names,
+    ),
 ]
 TablePaths = Annotated[
     list[str],

@@ -22,6 +22,7 @@ from deltasnap_assets.command.commands.changes_command import changes
 from deltasnap_assets.command.commands.check_command import check
 from deltasnap_assets.command.commands.driver_commands import diff, doctor, fleet, history, init
 from deltasnap_assets.command.commands.local_commands import demo, ui
+from deltasnap_assets.command.commands.metadata_command import table
 from deltasnap_assets.command.commands.refresh_command import refresh
 from deltasnap_assets.command.commands.scan_command import scan
 from deltasnap_assets.command.commands.settings_commands import alerts, config
@@ -108,7 +109,7 @@ def _show_version(wanted: bool) -> None:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
-    *(inspect_table, history, diff, scan, changes),
+    *(inspect_table, history, diff, scan, changes, table),
     *(checkpoint, vacuum, verify),
     *(check, fleet, doctor),
 )

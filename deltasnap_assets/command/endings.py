@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 from importlib.util import find_spec
 
 from deltasnap_core.support import how_to_install
+
+_ROWS = (["scan"], ["changes"], ["table"])
+_VALUED = ("-C", "--directory", "--config")
 
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> NoReturn:
@@ -40,8 +44,9 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
 
 def _prints_json(arguments: Sequence[str]) -> bool:
-    """Return whether a command prints one JSON value. `scan` and `changes --format json` print one for each row."""
-    prints_rows = not {"scan", "changes"}.isdisjoint(arguments) and "--explain" not in arguments
+    """Return whether a command prints one JSON value. Commands in _ROWS print one for each row."""
+    words = [word for before, word in pairwise(("", *arguments)) if not (word.startswith("-") or before in _VALUED)]
+    prints_rows = words[:1] in _ROWS and "--explain" not in arguments
     return "--json" in arguments or (not prints_rows and "--format json" in " ".join(arguments).replace("=", " "))
 
 

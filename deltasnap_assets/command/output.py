@@ -57,7 +57,7 @@ def print_rows(form: OutputFormat, rows: Sequence[Mapping[str, Any]], **beside: 
     if form is OutputFormat.JSON:
         print_json({**beside, "rows": rows})
     else:
-        typer.echo(csv_text(rows), nl=False)
+        sys.stdout.write(csv_text(rows))  # `typer.echo` removes escapes
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import PredicateError
+from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
 from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.predicates.spark_text import check_names, place_in, spark_text
@@ -48,6 +50,16 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
     return skipping if _is_ansi(table) else replace(skipping, sure=None)
+
+
+def filtered_rows(table: ScannedTable, rows: DataFrame, where: str) -> DataFrame:
+    """Return the rows of a metadata table for which a predicate over its columns is true.
+
+    table: the table that they describe. Errors: PredicateError, by the rules for predicates of a scan.
+    """
+    columns = Metadata(id=table.metadata.id, schema_string=rows.schema.json(), partition_columns=(), configuration={})
+    checked_skipping(replace(table, metadata=columns, is_checked=True, place=None), where)
+    return rows.where(spark_text(where))
 
 
 @contextmanager

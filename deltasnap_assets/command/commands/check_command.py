@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from deltasnap_assets.command.arguments import StorageOptions, check_file_to_write, storage_options
+from deltasnap_assets.command.completion import check_names, table_names
 
 
 class CheckFormat(StrEnum):
@@ -30,13 +31,20 @@ class FailOn(StrEnum):
 def check(
     targets: Annotated[
         list[str],
-        typer.Argument(metavar="TARGET", help="Names of configured tables, folders or URLs; * and ? match."),
+        typer.Argument(
+            metavar="TARGET",
+            help="Names of configured tables, folders or URLs; * and ? match.",
+            autocompletion=table_names,
+        ),
     ],
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", metavar="LEVEL", help="error, or warn: warnings fail too.")
     ] = FailOn.ERROR,
     select: Annotated[
-        str | None, typer.Option(metavar="CHECKS", help="The checks, separated by commas. Default: all.")
+        str | None,
+        typer.Option(
+            metavar="CHECKS", help="The checks, separated by commas. Default: all.", autocompletion=check_names
+        ),
     ] = None,
     limits: Annotated[
         list[str] | None,

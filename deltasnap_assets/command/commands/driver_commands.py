@@ -32,7 +32,9 @@ _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 def init(
     places: TablePaths,
     option: StorageOptions = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path("deltasnap.yaml"),
+    out: Annotated[Path, typer.Option("--out", "--output", metavar="FILE", help="The file to write.")] = Path(
+        "deltasnap.yaml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     form: Form = None,
     as_json: AsJson = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from deltasnap_assets.command.completion import table_names
 from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_rows
 from deltasnap_assets.command.terminal import print_problem
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 def refresh(
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLE", help="Tables to refresh. Default: all.")
+        list[str] | None,
+        typer.Argument(metavar="TABLE", help="Tables to refresh. Default: all.", autocompletion=table_names),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show which versions it would materialize, and materialize nothing.")

@@ -36,7 +36,8 @@ FormatOption = Annotated[
     ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", "-O", metavar="FILE", help="Write to a file, replacing it. Default: stdout.")
+    Path | None,
+    typer.Option("--out", "--output", "-O", metavar="FILE", help="Write to a file, replacing it. Default: stdout."),
 ]
 _LIMIT_HELP = f"The maximum number of rows; 0: all (format table: {MAX_TABLE_ROWS:,}). Default: {DEFAULT_LIMIT}."
 LimitOption = Annotated[

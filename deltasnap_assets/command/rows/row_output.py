@@ -67,18 +67,17 @@ def valid_condition(where: str | None) -> Iterator[None]:
 
 def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
     """Return the first rows that Spark finds, in any order, in memory. limit: None: all."""
-    if limit is None:
-        return CollectedRows(rows=collected_rows(frame), is_cut=False)
-    return _cut(collected_rows(frame.limit(limit + 1)), limit)
+    return cut_rows(collected_rows(frame if limit is None else frame.limit(limit + 1)), limit)
 
 
 def collect_scan(scan: Scan, limit: int | None) -> CollectedRows:
     """Return the rows of a scan as `collect_rows`. With a limit, it may read fewer files."""
-    return CollectedRows(rows=scan.to_arrow(), is_cut=False) if limit is None else _cut(scan.take(limit + 1), limit)
+    return cut_rows(scan.to_arrow() if limit is None else scan.take(limit + 1), limit)
 
 
-def _cut(rows: pa.Table, limit: int) -> CollectedRows:
-    is_cut = rows.num_rows > limit
+def cut_rows(rows: pa.Table, limit: int | None) -> CollectedRows:
+    """Return the first rows. limit: None: all."""
+    is_cut = limit is not None and rows.num_rows > limit
     return CollectedRows(rows=rows.slice(0, limit) if is_cut else rows, is_cut=is_cut)  # without columns, it adds rows
 
 

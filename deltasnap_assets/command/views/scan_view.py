@@ -87,12 +87,12 @@ def _planning(path: str, storage_options: Mapping[str, Any], request: ScanReques
     """Yield the scan, and its version. Convert the errors of using it."""
     versions = () if request.version is None else (request.version,)
     with explaining(path, storage_options, *versions):
-        version = _version(path, storage_options, request)
+        version = version_of(path, storage_options, request)
         with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
             yield _planned(delta_log_of(path, storage_options).get_snapshot_at(version), request), version
 
 
-def _version(path: str, storage_options: Mapping[str, Any], request: ScanRequest) -> int:
+def version_of(path: str, storage_options: Mapping[str, Any], request: ScanRequest) -> int:
     """Return the version to read. Does not start Spark."""
     table = TableLog.for_path(path, storage_options)
     if request.timestamp_ms is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -248,3 +249,28 @@ def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last
     done, stopped = (line.rstrip() for line in out.getvalue().splitlines())
     assert re.sub(r"\d:\d\d:\d\d", "TIME", done) == f"events 1 {'━' * 20} 5/5 TIME"
     assert re.sub(r"\d:\d\d:\d\d", "TIME", stopped) == f"events 2 {'━' * 4}{' ' * 17}1/5 TIME {('Last of 2' * 9)[:57]}…"
+
+
+def test_dry_run_shows_the_versions_to_materialize_and_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    write_log(tmp_path / "events", {0: [protocol(), metadata()], **{version: [] for version in range(1, 5)}})
+    tables = (
+        "[{name: events, path: events}, {name: recent, path: events, versions: {since: 3}}, {name: gone, path: gone}]"
+    )
+    (tmp_path / "deltasnap.yaml").write_text(f"storage: store\ntables: {tables}", encoding="utf-8")
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["refresh", "--dry-run"])
+        assert (result.exit_code, result.stdout) == (1, "events: 0 to 4\nrecent: 3 to 4\n")
+        assert result.stderr.startswith("error: gone: No Delta table found at ")
+    result = CliRunner().invoke(app, ["refresh", "--dry-run", "recent", "--json"])
+    row = {"table": "recent", "versions": "3 to 4", "note": ""}
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"schema_version": 1, "rows": [row]})
+    assert not (tmp_path / "store").exists()
+    with dg.DagsterInstance.get() as instance:
+        assert instance.get_runs_count() == 0
+        for name in ("events_versions", "recent_versions"):
+            assert instance.get_dynamic_partitions(name) == []

@@ -1,0 +1,104 @@
+"""`--format` of each command that prints a table: CSV and JSON have the same rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.assets.command.cli_builders import deltasnap
+from tests.assets.command.commands.driver_commands_builders import run, table
+from tests.builders import commit_info, metadata, protocol, write_log
+
+EVIL = 'a, "b"\n\x1b[31m'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table whose texts contain commas, quotes, line breaks and escapes, and a configuration."""
+    metrics = {"numFiles": "1", "plan": EVIL}
+    first = [commit_info(EVIL, userName=EVIL, operationMetrics=metrics), protocol(), metadata()]
+    write_log(tmp_path / "events", {0: first, 1: [commit_info("WRITE", isBlindAppend=False)]})
+    text = "storage: store\ntables: [{name: events, path: events}, {name: gone, path: gone}]"
+    (tmp_path / "deltasnap.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    return tmp_path
+
+
+COMMANDS = {
+    "history": ["history", "events"],
+    "init": ["init", "events", "gone", "--force", "--output", "other.yaml"],
+    "doctor": ["doctor"],
+    "fleet": ["fleet"],
+    "refresh": ["refresh", "gone"],
+    "refresh --dry-run": ["refresh", "--dry-run"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_csv_has_the_rows_of_the_json(command: str, folder: Path) -> None:
+    found = {
+        form: deltasnap(*COMMANDS[command], "--format", form, folder=folder, DAGSTER_HOME="", JAVA_HOME=str(folder))
+        for form in ("json", "csv")
+    }
+    document = json.loads(found["json"].stdout)
+    rows = [*csv.DictReader(io.StringIO(found["csv"].stdout))]
+    assert document["schema_version"] == 1
+    assert found["json"].returncode == found["csv"].returncode
+    assert len(rows) == len(document["rows"]) > 0
+    for row, expected in zip(rows, document["rows"], strict=True):
+        assert {name: row[name] for name in expected} == {name: text_of(value) for name, value in expected.items()}
+        assert all(row[name] == "" for name in row if name not in expected)
+
+
+def text_of(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["inspect", "events"], ["diff", "events", "0", "1"], ["checkpoint", "events"]],
+    ids=lambda command: command[0],
+)
+def test_command_without_rows_has_no_csv(command: list[str], folder: Path) -> None:
+    result = deltasnap(*command, "--format", "csv", folder=folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "This command prints no rows: choose table or json." in result.stderr
+    assert not list((folder / "events" / "_delta_log").glob("*checkpoint*"))
+
+
+@pytest.mark.parametrize("command", ["inspect", "history", "diff"])
+def test_alias_prints_the_json_of_the_format(command: str, tmp_path: Path) -> None:
+    arguments = [command, table(tmp_path), *([0, 1] if command == "diff" else [])]
+    assert run(*arguments, "--json").stdout == run(*arguments, "--format", "json").stdout
+    assert run(*arguments, "--format", "table").stdout == run(*arguments).stdout
+
+
+ERRORS = {
+    "a row for each table": (["history", "nowhere", "--format", "json"], True),
+    "a table named like a command": (["history", "scan", "--json", "--format=json"], True),
+    "options before the command": (["-C", "events", "history", "nowhere", "--format", "json"], True),
+    "a value named like a command": (["-C", "scan", "history", "x", "--format", "json"], True),
+    "rows of a table": (["scan", "nowhere", "--format", "json"], False),
+    "rows of a metadata table": (["table", "nowhere", "history", "--format=json"], False),
+    "rows after options": (["--config", "deltasnap.yaml", "-q", "changes", "x", "1", "2", "--format", "json"], False),
+    "a table": (["history", "nowhere"], False),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_error_is_an_object_if_the_output_would_be_one(case: str, folder: Path) -> None:
+    arguments, is_object = ERRORS[case]
+    result = deltasnap(*arguments, folder=folder)
+    assert result.returncode != 0
+    message = result.stderr.strip().removeprefix("error: ")
+    expected = {"schema_version": 1, "error": message} if is_object else None
+    found = json.loads(result.stdout) if result.stdout else None
+    assert (found and {name: found[name] for name in ("schema_version", "error")}) == expected
