@@ -86,7 +86,7 @@ class Seen:
         """Return the table after runs, with the same log: another process may have added versions since it was read."""
         if is_complete:
             return replace(self, is_complete=True).given(log=self.log)
-        known, latest = known_of(self.instance, self.table), self.status.latest
+        known, latest = self._known(), self.status.latest
         known = replace(known, versions=tuple(version for version in known.versions if version <= latest))
         listing = self.status.listing
         stored = None if listing is None else what_is_readable(self.settings, self.table, listing)
@@ -105,7 +105,10 @@ class Seen:
     @once
     def known(self) -> Known:
         """What Dagster has recorded."""
-        return known_of(self.instance, self.table)
+        return self._known()
+
+    def _known(self) -> Known:
+        return known_of(self.instance, self.table, reads_failed=self.asked is not Asked.TICK)
 
     @once
     def document(self) -> LastPoll | None:

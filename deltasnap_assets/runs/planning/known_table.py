@@ -38,8 +38,11 @@ _log = logger_of(__name__)
 _IDENTITY = (TABLE_ID_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
 
 
-def known_of(instance: dg.DagsterInstance, table: TableSettings) -> Known:
-    """Return the facts about a table in an instance. Ignores partition keys that are not versions."""
+def known_of(instance: dg.DagsterInstance, table: TableSettings, *, reads_failed: bool = False) -> Known:
+    """Return the facts about a table in an instance. Ignores partition keys that are not versions.
+
+    reads_failed: whether to query the versions that Dagster shows as failed. It takes as long as the other queries.
+    """
     partitions = version_partitions(table.name).name or ""
     versions = versions_in_order(instance.get_dynamic_partitions(partitions))
     identity = _identity_of(last_observation(instance, table))
@@ -54,7 +57,18 @@ def known_of(instance: dg.DagsterInstance, table: TableSettings) -> Known:
         forks=forks_of_text(identity.get(FORKS_TAG)),
         last_materialization=max((record.storage_id for record in latest), default=None),
         newest=_with_generation(instance, table, max(done)) if done else None,
+        failed=_failed(instance, table, versions) if reads_failed else frozenset(),
     )
+
+
+def _failed(instance: dg.DagsterInstance, table: TableSettings, versions: Sequence[int]) -> frozenset[int]:
+    """Return the versions with a partition that Dagster shows as failed for some asset, as on its pages."""
+    partitions, keys = version_partitions(table.name), [key_of(version) for version in versions]
+    failed = set[str]()
+    for asset in version_keys(table):
+        statuses = instance.get_status_by_partition(asset, keys, partitions) or {}
+        failed.update(key for key, status in statuses.items() if status is dg.AssetPartitionStatus.FAILED)
+    return frozenset(versions_in_order(failed))
 
 
 def _with_generation(instance: dg.DagsterInstance, table: TableSettings, version: int) -> tuple[int, str] | None:

@@ -37,6 +37,7 @@ class Known:
     this table (None: it is the first one); earlier materializations belong to an earlier table.
     forks: where the log of this table forked. last_materialization: the id of the latest such event.
     newest: the newest materialized version, if it is of this table, and its generation in the store.
+    failed: the versions that Dagster shows as failed, done or not: the last run of them failed. Empty: not queried.
     """
 
     versions: tuple[int, ...] = ()
@@ -46,6 +47,7 @@ class Known:
     forks: tuple[Fork, ...] = ()
     last_materialization: int | None = None
     newest: tuple[int, str] | None = None
+    failed: frozenset[int] = frozenset()
 
     def missing(self, versions: Container[int]) -> list[int]:
         """Return those of the versions that have a partition but are not done, ascending."""
@@ -134,7 +136,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     Versions that were never done lose their partitions while they cannot be loaded, or are not selected by the
     configuration. A version that is done and stored gets its partition back if that was lost. One that is stored but
     not done is materialized from the store if the log no longer has it: its materialization was wiped, or recorded in
-    another instance.
+    another instance. One that is done and stored, but shown as failed, is materialized from the store again.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = _is_recreated(status, known, stored)
@@ -154,7 +156,8 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     between_polls = range(max((*kept, *gone), default=first_in_log) + 1, first_in_log)
     in_store = frozenset[int]() if stored is None else stored.versions
     unseen = {v for v in cleaned_up(between_polls, first_in_log, done | in_store) if v >= wanted_from}
-    recorded = {v for v in done if fork is None or v <= fork}
+    recorded_again = frozenset[int]() if stored is None else known.failed & in_store - stored.unreadable.keys()
+    recorded = {v for v in done - recorded_again if fork is None or v <= fork}
     # The log's and the store's are in separate runs: a damaged store does not delay the versions of the log.
     of_log, of_store = (
         [v for v in sorted(versions) if v >= wanted_from and v not in recorded]

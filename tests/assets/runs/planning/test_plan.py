@@ -380,3 +380,24 @@ def test_stored_versions_after_the_last_common_one_are_not_of_this_log() -> None
     assert Stored(common=common, versions=frozenset(range(4))).sound == VersionRanges(((0, 2),))
     none = CommonVersion(relation=LogRelation.FORKED, version=None, names=manifests(0, 1), latest_in_log=5)
     assert Stored(common=none, versions=frozenset(range(2))).first_unread == 0
+
+
+@pytest.mark.parametrize(
+    ("in_store", "expected"),
+    [((0, 1, 2, 3), ((1, 2),)), ((0, 1), ((1, 1),)), ((3,), ())],
+    ids=["stored", "one is stored", "pruned"],
+)
+def test_stored_versions_shown_as_failed_are_materialized_again(
+    in_store: tuple[int, ...], expected: tuple[tuple[int, int], ...]
+) -> None:
+    done = frozenset({0, 1, 2, 3})
+    known = Known(versions=(0, 1, 2, 3), done=done, table_id="g", failed=frozenset({1, 2}))
+    kept = stored(*in_store, pruned_before=4)
+    assert plan(table(), status(0, 3), known, kept).ranges == expected
+    assert plan(table(), status(0, 3), replace(known, failed=frozenset()), kept).ranges == ()
+
+
+def test_stored_version_shown_as_failed_waits_while_it_lacks_a_file_that_only_the_store_had() -> None:
+    known = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g", failed=frozenset({0, 1}))
+    kept = replace(stored(0, 1), unreadable={0: "changes/0.parquet is missing"})
+    assert plan(table(), status(1, 1), known, kept).ranges == ((1, 1),)
