@@ -83,6 +83,7 @@ class DeltaTableSnapshotsComponent(dg.StateBackedComponent, dg.Model, dg.Resolva
     storage: _Resolved = str(DEFAULT_STORAGE)
     storage_options: _Resolved = Field(default={}, repr=False)
     spark: _Resolved = Field(default={}, repr=False)
+    catalogs: _Resolved = Field(default={}, repr=False)
     alerts: _Resolved = Field(default={}, repr=False)
     fleet_asset: _Resolved = DEFAULT_FLEET_ASSET
     default_status: _Resolved = "running"

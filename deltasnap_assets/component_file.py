@@ -32,6 +32,7 @@ class ComponentAttributes(dg.Model):
     storage: Any = None
     storage_options: Any = None
     spark: Any = None
+    catalogs: Any = None
     alerts: Any = None
     fleet_asset: Any = None
     default_status: Any = None

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from deltasnap_assets.component_file import settings_of
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, Settings
-from deltasnap_assets.settings.discovery import FoundTable
+from deltasnap_assets.settings.discovery import FoundTable, key_of_place
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core.support import to_url
 
-_SHARED = ("storage_options", "spark", "alerts", "fleet_asset", "default_status")
+_SHARED = ("catalogs", "storage_options", "spark", "alerts", "fleet_asset", "default_status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,11 @@ class Group:
         own = self.members[self.own].settings
         first = sum(len(member.settings.discover) for member in self.members[: self.own])
         patterns = range(first, first + len(own.discover))
-        urls, names = {to_url(each.path) for each in found if each.pattern in patterns}, {t.name for t in own.tables}
-        tables = [table for table in complete.tables if table.name in names or to_url(table.path) in urls]
+        urls, names = (
+            {key_of_place(each.path) for each in found if each.pattern in patterns},
+            {t.name for t in own.tables},
+        )
+        tables = [table for table in complete.tables if table.name in names or key_of_place(table.place) in urls]
         return complete.with_tables(tables, complete.unfollowed)
 
 

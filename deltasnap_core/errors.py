@@ -12,7 +12,8 @@
     ├── CheckpointMismatchError       a new checkpoint differs from its version when read back
     ├── CorruptLogError               a file of the log is damaged
     ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
-    │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
+    │   ├── NoFilesystemError         fsspec does not support the protocol, or its package is missing
+    │   └── CatalogError              a catalog has no such Delta table, or cannot be reached
     ├── LogChangedError               the log was replaced while it was read
     ├── DataPathError                 the log names a data file or deletion vector that must not be opened
     ├── DataFileError                 Spark cannot read a data file
@@ -261,6 +262,16 @@ class NoFilesystemError(StorageError):
         if isinstance(self.__cause__, ImportError):  # the reason names the package
             return "If the path has the wrong scheme, correct it."
         return "Correct the scheme of the path or the storage options, or install the package of the filesystem."
+
+
+class CatalogError(StorageError):
+    """A catalog cannot tell where the Delta table `path`, its name, is. reason: a clause that says why."""
+
+    def __init__(self, *, table: str, reason: str, is_transient: bool = False) -> None:
+        self.path = redacted(table)
+        self.reason = reason
+        self.is_transient = is_transient
+        DeltaSnapError.__init__(self, f"Table {table} of the catalog: {reason.rstrip('.')}.")
 
 
 class LogChangedError(DeltaSnapError):

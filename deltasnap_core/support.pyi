@@ -1,3 +1,4 @@
+from .catalogs.remembered import RememberedCatalog as RememberedCatalog
 from .clock import (
     milliseconds as milliseconds,
     system_clock as system_clock,
@@ -89,6 +90,7 @@ from .storage.folder_listing import (
     matching_paths as matching_paths,
 )
 from .storage.fsspec_log_store import FsspecLogStore as FsspecLogStore
+from .storage.temporary_options import with_own_options as with_own_options
 from .storage.urls import (
     is_url as is_url,
     to_url as to_url,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import fsspec
 import hypothesis
@@ -234,6 +235,23 @@ def s3_options() -> Iterator[dict[str, Any]]:
     fsspec.filesystem("s3", **options).mkdir("lake")
     yield options
     server.stop()
+
+
+@pytest.fixture
+def glue_options(s3_options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of boto3 for Glue on the run's S3 server."""
+    return {**s3_options["client_kwargs"], "aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+
+
+@pytest.fixture
+def glue_database(glue_options: dict[str, Any]) -> Iterator[str]:
+    """Yield the name of a new database of Glue."""
+    import boto3
+
+    name, client = f"bronze_{uuid4().hex[:8]}", boto3.client("glue", **glue_options)
+    client.create_database(DatabaseInput={"Name": name})
+    yield name
+    client.delete_database(Name=name)
 
 
 @pytest.fixture

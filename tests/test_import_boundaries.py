@@ -37,6 +37,7 @@ LAYERS = {
     "deltasnap_core.storage": 1,
     "deltasnap_core.rules": 2,
     "deltasnap_core.log": 3,
+    "deltasnap_core.catalogs": 4,
     "deltasnap_core.replay": 4,
     "deltasnap_core.scan": 5,
     "deltasnap_core.snapshot": 6,
@@ -151,7 +152,7 @@ def test_imports_point_to_the_left() -> None:
 
 def test_app_uses_only_public_names_of_the_core() -> None:
     def inner(module: str) -> set[str]:
-        public = ("deltasnap_core.errors", "deltasnap_core.support")
+        public = ("deltasnap_core.catalogs", "deltasnap_core.errors", "deltasnap_core.support")
         return {name for name in imported_modules(module) if name.startswith("deltasnap_core.")}.difference(public)
 
     assert found_in(within("deltasnap_assets"), inner) == {}

@@ -110,15 +110,19 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
 def table_at(text: str, option: list[str] | None) -> tuple[str, dict[str, Any]]:
     """Return path and storage options of a table: of the one with this configured name, or at this path.
 
-    option: as given on the command line. Errors: typer.BadParameter; ConfigError if the text may be a name.
+    option: as given. Errors: typer.BadParameter; CatalogError; ConfigError if the text may be a name.
     """
     options = storage_options(option)
     if not _WORD.fullmatch(text):
         return text, options
     from deltasnap_assets.command.targets import configured  # noqa: PLC0415  # slow to load, and a path needs none
+    from deltasnap_assets.settings.located import located  # noqa: PLC0415
 
     table = configured(text)
-    return (text, options) if table is None else (table.path, {**table.storage_options, **options})
+    if table is None:
+        return text, options
+    found = located(table)
+    return found.path, {**found.storage_options, **options}
 
 
 def _number(text: str) -> int | float:

@@ -21,7 +21,7 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import TableRuns, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
@@ -36,7 +36,6 @@ from deltasnap_core import (
     ProblemKind,
     SnapshotStore,
     TableCondition,
-    TableLog,
 )
 from deltasnap_core.errors import CorruptStoreError, StorageError, UnsupportedStoreError
 from deltasnap_core.support import (
@@ -218,7 +217,7 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
     """Yield a warning for each table that is configured under several names. Each is read and stored separately."""
     names: dict[str, list[str]] = {}
     for table in settings.tables:
-        place = json.dumps([to_url(table.path), table.storage_options], sort_keys=True, default=str)
+        place = json.dumps([table.table or to_url(table.path), table.storage_options], sort_keys=True, default=str)
         names.setdefault(place, []).append(table.name)
     for same in names.values():
         if len(same) > 1:
@@ -238,7 +237,7 @@ def _other_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
         polls = store_of(settings).polls
         for table in settings.tables:
-            if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.path):
+            if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.place):
                 yield Finding.of(f"name {table.name}", of_another_table(poll))
 
 
@@ -246,7 +245,7 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
     """Return whether any reader can load every version of a table, and its known faults that the log does not show."""
     subject = f"table {table.name}"
     try:
-        condition = TableLog.for_path(table.path, table.storage_options).condition(first=0)
+        condition = log_of(table).condition(first=0)
     except DeltaSnapError as error:  # of a path without a usable storage
         message = _line(str(error))
         return _bad(subject, "error", message, "Correct its path or storage_options.")

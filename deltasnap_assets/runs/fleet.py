@@ -20,7 +20,7 @@ _log = logger_of(__name__)
 def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
     """Return the rows of followed and of unfollowed tables, see `SnapshotStore.fleet`. Errors: StorageError."""
     others = {name: TableStatus.of(problem) for name, problem in unfollowed_tables(settings).items()}
-    paths = {table.name: table.path for table in settings.tables}
+    paths = {table.name: table.place for table in settings.tables}
     names = [*paths, *(name for name in others if is_dagster_name(name))]
     rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=others, paths=paths).to_pylist()
     return rows

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.located import located
 from deltasnap_core import (
     DeltaHistoryManager,
     SnapshotState,
     SnapshotStore,
     TableLog,
 )
-from deltasnap_core.support import LogListing, properties_in_force
+from deltasnap_core.errors import CatalogError
+from deltasnap_core.support import LogListing, properties_in_force, redacted
+
+
+def uri_of(table: TableSettings) -> str:
+    """Return the URL of a table without credentials; its name, if its catalog does not know it now."""
+    with suppress(CatalogError):
+        return redacted(located(table).path)
+    return table.place
 
 
 def log_of(table: TableSettings) -> TableLog:
-    """Return the log of a configured table."""
+    """Return the log of a configured table. If its catalog fails, everything that reads the log raises CatalogError."""
+    try:
+        table = located(table)
+    except CatalogError as error:
+        return TableLog.unreachable(table.place, error)
     return TableLog.for_path(table.path, table.storage_options)
 
 

@@ -23,16 +23,15 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from deltasnap_assets.checks.check import NumericSettings
 from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.settings.catalogs import CatalogSettings, is_table_name
 from deltasnap_assets.settings.option_values import with_booleans
+from deltasnap_assets.settings.settings_model import SettingsModel
 from deltasnap_core.support import (
     EngineUse,
-    learn_options,
     learn_secret,
-    learn_settings,
-    redacted,
 )
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
@@ -55,21 +54,6 @@ _HOURLY = "H * * * *"
 _SPREAD_MINUTE = re.compile(r"\s*H(?=\s)")
 
 
-class _Settings(NumericSettings):
-    # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
-
-    def model_post_init(self, _: Any) -> None:
-        learn_options(getattr(self, "storage_options", {}))
-        learn_settings(getattr(self, "config", {}))
-
-    def __repr__(self) -> str:
-        return redacted(super().__repr__())
-
-    def __str__(self) -> str:
-        return redacted(super().__str__())
-
-
 def _home_is_known(path: str) -> str:
     try:
         Path(path).expanduser()
@@ -87,7 +71,7 @@ def _number_of_variable(value: object) -> object:
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
 
 
-class Since(_Settings):
+class Since(SettingsModel):
     """Versions from `since` on."""
 
     since: Annotated[int, BeforeValidator(_number_of_variable)] = Field(ge=0, strict=True)
@@ -102,7 +86,7 @@ def _versions(value: object) -> object:
     raise ValueError("expected all, latest or {since: VERSION}")
 
 
-class CheckpointSettings(_Settings):
+class CheckpointSettings(SettingsModel):
     """When a run writes a checkpoint into the log of a table. By default, deltasnap never writes to a table."""
 
     after_commits: int | None = Field(default=None, ge=1)
@@ -119,14 +103,22 @@ def _example(text: str) -> str:
     return _resolved(text, "a", "a")
 
 
-class _FollowedSettings(_Settings):
+class _FollowedSettings(SettingsModel):
     """How to follow a table: the keys shared by tables and discovered tables."""
 
     has_placeholders: ClassVar[bool] = False
     """Whether `{name}` and `{parent}` stand for folders in its texts."""
 
+    table: str | None = None
+    """Instead of `path`: the name of the table in one of the `catalogs`, `main.silver.events`."""
+    catalog: str | None = None
+    """The key in `catalogs` of the catalog that has `table`; `null`: the first part of the name is the key."""
+    path: FolderOrUrl = Field(default=None, min_length=0, validate_default=True)
+    """The folder or URL of the table (`s3://lake/events`). Set this key, or else `table`."""
     storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
-    """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
+    """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`. They replace those that a catalog
+    gives.
+    """
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
     poll_seconds: int = Field(default=30, ge=1, le=86_400)
@@ -167,7 +159,7 @@ class _FollowedSettings(_Settings):
     """The keys of the assets upstream of the table. With `attach`, your own definition has them."""
     table_name: str | None = None
     """The name of the table in a catalog, `main.silver.events`: the metadata `dagster/table_name` of the table's asset;
-    `null`: its name here. With `attach`, your own definition has it.
+    `null`: `table`, or else its name here. With `attach`, your own definition has it.
     """
     trigger_on: Literal["data", "commit"] = "data"
     """What gives the table's asset a new data version, which starts `AutomationCondition.eager()` downstream: commits
@@ -188,6 +180,53 @@ class _FollowedSettings(_Settings):
         if group is not None:
             _accepted_name(_example(group) if cls.has_placeholders else group)
         return group
+
+    _catalog: CatalogSettings | None = PrivateAttr(default=None)
+
+    @property
+    def place(self) -> str:
+        """What identifies the table outside of the project: its name in a catalog, or its path; or the pattern."""
+        return self.table or self.path
+
+    @property
+    def catalog_settings(self) -> CatalogSettings | None:
+        """The catalog that knows where the table is; None: `path` says it."""
+        return self._catalog
+
+    @property
+    def name_in_catalog(self) -> str:
+        """The name in the catalog itself, or the pattern."""
+        name = self.table or ""
+        return name if self._catalog is None or self.catalog is not None else self._catalog.own_name(name)
+
+    def in_catalog(self, catalogs: Mapping[str, CatalogSettings]) -> None:
+        """Choose the catalog of `table`. Errors: ValueError if none has its key."""
+        if self.table is None:
+            return
+        key = self.catalog or self.table.partition(".")[0]
+        if key not in catalogs:
+            known = f"it has {', '.join(catalogs)}" if catalogs else "there is none"
+            raise ValueError(f"{self.table} is in the catalog {key}, which `catalogs` does not have: {known}")
+        self._catalog = catalogs[key]
+
+    @field_validator("table")
+    @classmethod
+    def _is_table(cls, table: str | None) -> str | None:
+        example = "main.bronze.*" if cls.has_placeholders else "main.silver.events"
+        if table is not None and not is_table_name(table, is_pattern=cls.has_placeholders):
+            raise ValueError(f"expected the name of a table in a catalog, such as {example}")
+        return table
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _is_path_unless_table(cls, path: object, info: ValidationInfo) -> object:
+        if path == "":
+            raise ValueError("must not be empty")
+        if path is None and info.data.get("table", "") is None:  # an invalid table is reported
+            raise PydanticCustomError("missing", "missing")
+        if path is not None and (info.data.get("table") or info.data.get("catalog")):
+            raise ValueError("set path, or table and catalog, not both")
+        return "" if path is None else path
 
     @model_validator(mode="after")
     def _triggers_by_observations(self) -> Self:
@@ -226,12 +265,10 @@ class _FollowedSettings(_Settings):
 
 
 class TableSettings(_FollowedSettings):
-    """One tracked table. `path` is a URL or an absolute path."""
+    """One tracked table, at a `path` (a URL or an absolute path), or with the name `table` in a catalog."""
 
     name: str
     """Letters, digits and `_`: part of its asset keys, its asset group by default, and its folder in the store."""
-    path: FolderOrUrl = Field(min_length=1)
-    """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
     _suffix: str = PrivateAttr(default="")
 
@@ -291,7 +328,9 @@ def _accepted_name(name: str) -> str:
 class DiscoverSettings(_FollowedSettings):
     """Tables that match a pattern. They are listed when the definitions load. Other keys apply to all of them."""
 
-    path: FolderOrUrl = Field(min_length=1)
+    table: str | None = None
+    """Instead of `path`: a pattern of names in one of the `catalogs`, `main.bronze.*`."""
+    path: FolderOrUrl = Field(default=None, min_length=0, validate_default=True)
     """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table. If
     several patterns match it, the first one counts.
     """
@@ -338,7 +377,7 @@ _Property = Annotated[str | bool | int | float, BeforeValidator(_is_property)]
 """The value of a Spark property. Without the validator, an invalid one is reported once for each type."""
 
 
-class SparkSettings(_Settings):
+class SparkSettings(SettingsModel):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
 
     use: Literal["auto", "always"] = "auto"
@@ -383,7 +422,7 @@ def _with_on_as_true(schema: dict[str, Any]) -> None:
     schema["propertyNames"] = {"enum": [*schema["properties"], True]}
 
 
-class AlertSettings(_Settings):
+class AlertSettings(SettingsModel):
     """Messages about new problems of tables, and about their recovery."""
 
     model_config = ConfigDict(json_schema_extra=_with_on_as_true)
@@ -440,7 +479,7 @@ class Unfollowed(NamedTuple):
     advice: str
 
 
-class Settings(_Settings):
+class Settings(SettingsModel):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
     storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
@@ -457,6 +496,8 @@ class Settings(_Settings):
     """
     default_status: Literal["running", "stopped"] = "running"
     """Whether the sensors and schedules run from the start, or wait until somebody starts them in Dagster."""
+    catalogs: dict[str, CatalogSettings] = Field(default_factory=dict)
+    """Catalogs that know tables by name, see below: `{lake: {type: glue, region: eu-west-1}}`."""
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
@@ -476,6 +517,13 @@ class Settings(_Settings):
     def _asset_key(cls, key: str) -> str:
         return _accepted_key(key)
 
+    @field_validator("discover")
+    @classmethod
+    def _in_catalogs(cls, patterns: tuple[DiscoverSettings, ...], info: ValidationInfo) -> tuple[DiscoverSettings, ...]:
+        for pattern in patterns if "catalogs" in info.data else ():
+            pattern.in_catalog(info.data["catalogs"])
+        return patterns
+
     @field_validator("tables")
     @classmethod
     def _some(cls, tables: tuple[TableSettings, ...], info: ValidationInfo) -> tuple[TableSettings, ...]:
@@ -485,6 +533,8 @@ class Settings(_Settings):
         for table in tables:
             if (found := taken.add(table)) is not None:
                 raise ValueError("{}: choose another {}".format(*found))
+            if "catalogs" in info.data:
+                table.in_catalog(info.data["catalogs"])
         return tables
 
     @property

@@ -20,7 +20,7 @@ from deltasnap_assets.settings.config import (
     is_dagster_name,
 )
 from deltasnap_core import DeltaSnapError
-from deltasnap_core.errors import NoFilesystemError
+from deltasnap_core.errors import CatalogError, NoFilesystemError
 from deltasnap_core.support import (
     LOG_FOLDER,
     folder_of_pattern,
@@ -48,7 +48,7 @@ class DiscoveryError(DeltaSnapError):
 
 
 class FoundTable(NamedTuple):
-    """The path of a discovered table, and the index of its pattern in `discover`."""
+    """The path of a discovered table, or its name in a catalog, and the index of its pattern in `discover`."""
 
     path: str
     pattern: int
@@ -68,7 +68,7 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
     earlier patterns. This is not an error: a lake may start empty.
     Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
-    in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, FoundTable]()
+    in_file, found = {key_of_place(table.place) for table in settings.tables}, dict[str, FoundTable]()
     for index, pattern in enumerate(settings.discover):
         try:
             paths = _table_paths(pattern)
@@ -77,11 +77,11 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
             if not paths:
                 raise
             on_no_table(f"{str(error).removesuffix('.')}. The tables that it matched earlier are still followed.")
-        matched = {to_url(path): path for path in paths if not _is_excluded(path, pattern)}
+        matched = {key_of_place(path): path for path in paths if not _is_excluded(path, pattern)}
         if not matched:
-            on_no_table(_no_table_at(pattern.path))
+            on_no_table(_no_table_at(pattern))
         elif matched.keys() <= found.keys():
-            on_no_table(_only_earlier(pattern.path))
+            on_no_table(_only_earlier(pattern.place))
         for url, path in matched.items():
             if url not in in_file:
                 found.setdefault(url, FoundTable(path, index))
@@ -109,8 +109,8 @@ def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
     for one, tables in zip(followed, by_name.values(), strict=True):
         for other in tables:
             if other is not one:
-                unfollowed[other.path] = Unfollowed(
-                    reason=f"{redacted(one.path)} has the same name, {one.name}",
+                unfollowed[other.place] = Unfollowed(
+                    reason=f"{redacted(one.place)} has the same name, {one.name}",
                     advice='Set the key `name` of its pattern, for example to "{parent}_{name}".',
                 )
     return settings.with_tables(_with_own_keys(settings, followed, unfollowed), unfollowed)
@@ -125,7 +125,7 @@ def _with_own_keys(
         if (found := taken.add(table)) is None:
             yield table
         else:
-            unfollowed[table.path] = Unfollowed(reason=found[0], advice=f"Choose another `{found[1]}`.")
+            unfollowed[table.place] = Unfollowed(reason=found[0], advice=f"Choose another `{found[1]}`.")
 
 
 def _followed(settings: Settings, tables: Sequence[TableSettings]) -> TableSettings:
@@ -141,41 +141,54 @@ def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
     stored: the path of each table in the store, without credentials, by name. Patterns are listed again only if they
     match a table that is not followed: it may be new since the definitions loaded. Errors: DiscoveryError.
     """
-    names, urls = {table.name for table in settings.tables}, {to_url(table.path) for table in settings.tables}
-    others = {name: url for name, path in stored.items() if name not in names and (url := to_url(path)) not in urls}
+    names, urls = {table.name for table in settings.tables}, {key_of_place(table.place) for table in settings.tables}
+    others = {
+        name: url for name, path in stored.items() if name not in names and (url := key_of_place(path)) not in urls
+    }
     lost = list[str]()
     for pattern in settings.discover:
         if matched := {name: url for name, url in others.items() if name not in lost and _matches(pattern, url)}:
-            found = {redacted(to_url(path)) for path in _table_paths(pattern)}
+            found = {redacted(key_of_place(path)) for path in _table_paths(pattern)}
             lost += [name for name, url in matched.items() if url not in found]
     return lost
 
 
 def _matches(pattern: DiscoverSettings, url: str) -> bool:
-    wanted, found = redacted(to_url(pattern.path)).rstrip("/").split("/"), url.split("/")
+    separator = "." if pattern.table else "/"
+    wanted, found = redacted(key_of_place(pattern.place)).rstrip("/").split(separator), url.split(separator)
     return not _is_excluded(url, pattern) and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
 
 
 def found_to_json(settings: Settings, found: Iterable[FoundTable]) -> str:
     """Return found tables as JSON without credentials: the pattern, and the path below the folder of the pattern."""
-    patterns = [each.path for each in settings.discover]
-    folders = [folder_of_pattern(pattern) for pattern in patterns]
+    patterns, folders = [each.place for each in settings.discover], [_folder_of(each) for each in settings.discover]
     below = ((each, each.path.removeprefix(folders[each.pattern])) for each in found)
-    rows = [(redacted(patterns[e.pattern]), rest if rest != e.path else redacted(to_url(e.path))) for e, rest in below]
+    rows = [
+        (redacted(patterns[e.pattern]), rest if rest != e.path else redacted(key_of_place(e.path))) for e, rest in below
+    ]
     return json.dumps(rows)
 
 
 def found_from_json(settings: Settings, text: str) -> list[FoundTable]:
     """Return found tables from JSON. Those of patterns that the settings no longer have are left out."""
-    patterns = [redacted(each.path) for each in settings.discover]
-    folders = [folder_of_pattern(each.path) for each in settings.discover]
+    patterns = [redacted(each.place) for each in settings.discover]
+    folders = [_folder_of(each) for each in settings.discover]
     rows = [(patterns.index(pattern), rest) for pattern, rest in json.loads(text) if pattern in patterns]
     return [FoundTable(rest if "://" in rest else f"{folders[index]}{rest}", index) for index, rest in rows]
 
 
-def _no_table_at(path: str) -> str:
-    path = redacted(path.rstrip("/"))
-    if folder_of_pattern(f"{path}/") != path:
+def _folder_of(pattern: DiscoverSettings) -> str:
+    return folder_of_pattern(pattern.path) if pattern.path else ""
+
+
+def key_of_place(place: str) -> str:
+    """Return what is equal for the same place: the URL of a path, or a name in a catalog."""
+    return to_url(place) if "/" in place else place
+
+
+def _no_table_at(pattern: DiscoverSettings) -> str:
+    path = redacted(pattern.place.rstrip("/"))
+    if pattern.table or folder_of_pattern(f"{path}/") != path:
         return f"The pattern {path} matches no table."
     return f"The pattern {path} matches no table: this folder is not a Delta table. For the tables in it, use {path}/*."
 
@@ -188,7 +201,7 @@ def _only_earlier(path: str) -> str:
 
 
 def _is_excluded(path: str, pattern: DiscoverSettings) -> bool:
-    return any(fnmatchcase(path.rstrip("/").split("/")[-1], each) for each in pattern.exclude)
+    return any(fnmatchcase(_parts_of(path)[-1], each) for each in pattern.exclude)
 
 
 def _name_of(path: str, pattern: DiscoverSettings) -> str:
@@ -197,32 +210,47 @@ def _name_of(path: str, pattern: DiscoverSettings) -> str:
 
 def _folders_of(path: str) -> tuple[str, str]:
     """Return the folder of a table and the one above, as parts of names."""
-    parent, folder = path.rstrip("/").split("/")[-2:]
+    parent, folder = _parts_of(path)[-2:]
     return _plain(folder), _plain(parent)
+
+
+def _parts_of(place: str) -> list[str]:
+    return place.rstrip("/").split("/" if "/" in place else ".")
 
 
 def _table_at(path: str, name: str, pattern: DiscoverSettings) -> TableSettings:
     folders = _folders_of(path)
     shared = {key: pattern.resolved(key, *folders) for key in pattern.model_fields_set if key in _SHARED}
-    return TableSettings(name=name, path=path, **shared)
+    if not pattern.table:
+        return TableSettings(name=name, path=path, **shared)
+    table = TableSettings(name=name, table=path, **shared)
+    table._catalog = pattern.catalog_settings
+    return table
 
 
 def _table_paths(pattern: DiscoverSettings) -> list[str]:
-    """Return the folders of the pattern that have a log, ascending."""
+    """Return the folders of the pattern that have a log, or the names of its tables in a catalog, ascending."""
+    if pattern.table and pattern.catalog_settings is not None:
+        own = pattern.name_in_catalog
+        try:
+            names = pattern.catalog_settings.catalog.tables(own)
+        except CatalogError as error:
+            raise DiscoveryError(pattern=pattern.table, reason=error.reason) from error
+        return [f"{pattern.table.removesuffix(own)}{name}" for name in names]
     found = matching(f"{pattern.path.rstrip('/')}/{LOG_FOLDER}", pattern.storage_options)
     return [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
 
 
 def _paths_in_store(settings: Settings, pattern: DiscoverSettings) -> list[str]:
     """Return the paths of stored tables that match a pattern, ascending; empty also if the store cannot be read."""
-    if redacted(pattern.path) != pattern.path:
+    if redacted(pattern.place) != pattern.place:
         return []  # the store has the paths without credentials
     try:
         polls = _polls(settings)
         stored = [poll.path for name in polls.table_names() if (poll := polls.read(name)) is not None and poll.path]
     except DeltaSnapError:
         return []
-    return sorted({path.rstrip("/") for path in stored if _matches(pattern, to_url(path))})
+    return sorted({path.rstrip("/") for path in stored if _matches(pattern, key_of_place(path))})
 
 
 def _is_in_store(settings: Settings, table: TableSettings) -> bool:
@@ -231,7 +259,7 @@ def _is_in_store(settings: Settings, table: TableSettings) -> bool:
         poll = _polls(settings).read(table.name)
     except DeltaSnapError:
         return False
-    return poll is not None and poll.path is not None and not poll.is_elsewhere(table.path)
+    return poll is not None and poll.path is not None and not poll.is_elsewhere(table.place)
 
 
 def _polls(settings: Settings) -> LastPolls:
@@ -265,4 +293,4 @@ def _plain(text: str) -> str:
     return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
 
 
-_SHARED = frozenset(TableSettings.model_fields) - {"name", "path"}
+_SHARED = frozenset(TableSettings.model_fields) - {"name", "path", "table"}

@@ -44,7 +44,7 @@ _REPLACED: Mapping[Location, str] = {
     ("alerts", "webhook"): "use `urls`, a list of Apprise URLs",
 }
 _CHECK_NAMES = tuple(check.name for check in CHECKS)
-_SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
+_SECRETIVE = ("storage_options", "config", "alerts", "catalogs")  # these hold credentials: never shown
 
 
 class NoConfigError(DeltaSnapError):
@@ -170,10 +170,17 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
 
     storage_folder: the folder for `storage`; None: the same one.
     """
-    tables = tuple(table.model_copy(update={"path": _absolute(table.path, folder)}) for table in settings.tables)
-    discover = tuple(each.model_copy(update={"path": _absolute(each.path, folder)}) for each in settings.discover)
+    tables = tuple(_with_absolute_path(table, folder) for table in settings.tables)
+    discover = tuple(_with_absolute_path(each, folder) for each in settings.discover)
     storage = _absolute(settings.storage, storage_folder or folder)
     return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
+
+
+_Followed = TypeVar("_Followed", TableSettings, DiscoverSettings)
+
+
+def _with_absolute_path(each: _Followed, folder: Path) -> _Followed:
+    return each.model_copy(update={"path": _absolute(each.path, folder)}) if each.path else each
 
 
 def _absolute(path: str, folder: Path) -> str:

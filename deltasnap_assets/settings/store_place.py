@@ -29,7 +29,7 @@ class MisplacedStoreError(DeltaSnapError):
 
 def check_store_place(settings: Settings) -> None:
     """Raise MisplacedStoreError if the store is inside the folder of a followed table, or contains it."""
-    tables = ((table.path, table.storage_options) for table in settings.tables)
+    tables = ((table.path, table.storage_options) for table in settings.tables if table.path)
     check_place(settings.storage, settings.storage_options, tables)
 
 

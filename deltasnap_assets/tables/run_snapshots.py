@@ -11,6 +11,7 @@ from deltasnap_assets.runs.planning.data_version import last_data_change
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.located import located
 from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
@@ -75,7 +76,7 @@ class RunSnapshots:
 
     def log(self, table: TableSettings) -> DeltaLog:
         """Return the log of a table."""
-        options = SnapshotOptions(engine=self._engine)
+        table, options = located(table), SnapshotOptions(engine=self._engine)
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 
     def listing(self, table: TableSettings) -> LogListing:

@@ -17,6 +17,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.catalog import Catalog
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.commits.data_changes import UNKNOWN_SCHEMA, data_changes
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
@@ -38,6 +39,7 @@ from deltasnap_core.log.polling.new_commits import NewCommits, find_new_commits
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.storage.failing_log_store import FailingLogStore
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, to_url
@@ -70,6 +72,17 @@ class TableLog:
     ) -> TableLog:
         """Return the log of the table in a folder or at a URL. storage_options: for fsspec."""
         return cls(FsspecLogStore(storage_options), join_url(to_url(path), LOG_FOLDER), clock=clock)
+
+    @classmethod
+    def for_table(cls, name: str, catalog: Catalog, *, clock: Clock = system_clock) -> TableLog:
+        """Return the log of the table with a name in a catalog. Errors: CatalogError."""
+        table = catalog.table(name)
+        return cls.for_path(table.location, table.storage_options, clock=clock)
+
+    @classmethod
+    def unreachable(cls, name: str, error: StorageError) -> TableLog:
+        """Return the log of a table that is known by name only. Everything that reads it raises the error."""
+        return cls(FailingLogStore(error), join_url(name, LOG_FOLDER))
 
     def __repr__(self) -> str:
         return f"TableLog({redacted(self.table_path)})"

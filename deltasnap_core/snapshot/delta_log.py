@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.clock import Clock, milliseconds, system_clock
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.catalog import Catalog, located
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -46,6 +47,7 @@ from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.temporary_options import key_of_options
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -79,28 +81,31 @@ class DeltaLog:
         staleness_limit_ms: int | None = None,
         options: SnapshotOptions | None = None,
         store: LogStore | None = None,
+        catalog: Catalog | None = None,
     ) -> DeltaLog:
         """Return the DeltaLog of a table and session. The same arguments return the same object.
 
         spark:              a session, or a provider of one; None: only operations without Spark.
-        path:               folder or URL of the table.
+        path:               folder or URL of the table; its name, if there is a `catalog`.
         storage_options:    for fsspec, passed to the URL's filesystem.
         clock:              returns the current time in ms since the epoch; default: the system clock.
         staleness_limit_ms: the maximum age of an update for which `update(staleness_acceptable=True)` returns the
                             cached snapshot. None: the session's `spark.databricks.delta.stalenessLimit`, otherwise 0.
         options:            None, and fields that are None: use the session's properties, see SnapshotOptions.
         store:              reads the log instead of fsspec.
+        catalog:            knows the table by its name. `storage_options` replace those that it gives.
         The last hundred tables stay cached, with all data read from them, even if they are no longer used.
-        Errors: ValueError for an invalid session property.
+        Errors: ValueError for an invalid session property; CatalogError.
         """
+        if catalog is not None:
+            path, storage_options = located(catalog, os.fspath(path), storage_options)
         url = to_url(path)
         sessions = provider_of(spark)
         options = with_session_defaults(sessions, options or SnapshotOptions())
         if staleness_limit_ms is None:
             staleness_limit_ms = session_staleness_limit_ms(sessions)
         # The DeltaLog holds every object named by its id here, so the id stays valid as long as the key.
-        storage = repr(sorted((storage_options or {}).items()))
-        key = (url, storage, options, staleness_limit_ms, id(spark), id(clock), id(store))
+        key = (url, key_of_options(storage_options), options, staleness_limit_ms, id(spark), id(clock), id(store))
         with cls._registry_lock:
             log = cls._all.get(key)
             if log is None:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.log.catalog import Catalog, located
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
@@ -42,19 +43,23 @@ def open_table(
     timestamp: datetime | int | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     spark: SparkSession | SparkProvider | None = None,
+    catalog: Catalog | None = None,
 ) -> Table:
     """Return a version of a table. Starts no Spark.
 
-    path:            folder or URL of the table.
+    path:            folder or URL of the table; its name, if there is a `catalog`.
     version:         None: the latest, or the one at `timestamp`.
     timestamp:       the last version committed at or before a time: a datetime or its text in ISO 8601 (without a zone:
                      local time), or ms since the epoch.
     storage_options: for fsspec.
     spark:           the session for what needs Spark, or a provider of one. None: the active session; without one,
                      Spark starts when it is needed.
+    catalog:         knows the table by its name. `storage_options` replace those that it gives.
     Errors: ValueError for a version together with a timestamp; DeltaTableNotFoundError, VersionNotFoundError,
-    TimestampNotFoundError, VersionGapError, CorruptLogError, StorageError.
+    TimestampNotFoundError, VersionGapError, CorruptLogError, StorageError, CatalogError.
     """
+    if catalog is not None:
+        path, storage_options = located(catalog, os.fspath(path), storage_options)
     sessions = StartedSession() if spark is None else provider_of(spark)
     context = TableContext(
         engine=ReplayEngine(sessions),

@@ -10,7 +10,7 @@ from fsspec.core import url_to_fs
 
 from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import NoFilesystemError
-from deltasnap_core.redaction import hide_secrets, learn_options
+from deltasnap_core.redaction import hide_secrets
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
@@ -25,6 +25,7 @@ from deltasnap_core.storage.request_limits import (
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.s3.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
+from deltasnap_core.storage.temporary_options import options_to_keep
 from deltasnap_core.storage.urls import is_local, join_url, split_url
 
 # Only Parquet footers and short columns are read from the middle of a file: s3fs would fetch 50 MiB for each.
@@ -64,8 +65,7 @@ class FsspecLogStore:
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._storage_options = dict(storage_options or {})
-        learn_options(self._storage_options)
+        self._storage_options = options_to_keep(storage_options)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See LogStore. On S3, only the requested files are listed; other remote folders are listed completely."""

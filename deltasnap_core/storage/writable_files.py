@@ -23,6 +23,7 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_o
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import error_code, retrying
 from deltasnap_core.storage.storage_errors import storage_errors, write_errors
+from deltasnap_core.storage.temporary_options import options_to_keep
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -44,7 +45,7 @@ class WritableFiles:
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self._is_local = is_local(root)
         self._root = Path(local_path(root))
-        self._storage_options = dict(storage_options or {})
+        self._storage_options = options_to_keep(storage_options)
         self._log_store = FsspecLogStore(storage_options)
 
     def names(self, folder: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from deltasnap_core import errors
 from deltasnap_core.errors import (
     ActionNotFoundError,
+    CatalogError,
     CheckpointMismatchError,
     CorruptLogError,
     CorruptStoreError,
@@ -52,6 +53,7 @@ EVERY_ERROR = [
     ProtectedVersionError(path="file:///t", version=1, protected_before=4),
     CheckpointMismatchError(path="file:///t", version=1, differences=("files",)),
     NoFilesystemError(path="foo://t", reason="no such scheme"),
+    CatalogError(table="main.silver.events", reason="no such table"),
     LogChangedError(path="file:///t", file="1.json", expected="1 byte", found="2 bytes"),
     DataPathError(path="../a", table="file:///t", reason="outside"),
     DataFileNotFoundError(path="file:///t/a", table="file:///t", version=1),

@@ -15,8 +15,8 @@ from deltasnap_core.store.fleet.table_level import TableLevel
 
 WORDS: dict[type[Enum], str] = {
     ProblemKind: (
-        "no_table, access_denied, storage_failed, missing_commit, unneeded_commit, corrupt_commit, empty_commit, "
-        "missing_action, unsupported_protocol, invalid_protocol, broken_schema, unsupported_type_change, "
+        "no_table, access_denied, storage_failed, catalog_failed, missing_commit, unneeded_commit, corrupt_commit, "
+        "empty_commit, missing_action, unsupported_protocol, invalid_protocol, broken_schema, unsupported_type_change, "
         "corrupt_checkpoint, wrong_checkpoint, broken_hint, wrong_checksum, lost_versions, "
         "unpublished_commit, repeated_metadata, repeated_protocol, repeated_transaction, repeated_domain_metadata, "
         "repeated_add, repeated_remove, contradictory_commit, repeated_partition_column, decreasing_timestamp, "

@@ -17,6 +17,7 @@ from deltasnap_assets.checks.check import CheckOptions
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.settings.catalogs import GlueCatalogSettings
 from deltasnap_assets.settings.config import (
     ASSET_NAMES,
     AlertSettings,
@@ -48,11 +49,12 @@ def _keys() -> str:
         "At the top": (Settings, ()),
         "`spark`": (SparkSettings, ()),
         "`alerts`": (AlertSettings, ()),
-        "`tables`": (TableSettings, ("name", "path")),
+        "`catalogs`, type `glue`": (GlueCatalogSettings, ()),
+        "`tables`": (TableSettings, ("name", "path", "table", "catalog")),
         "`checks`": (CheckSettings, ()),
         "`checks`, below the name of a check": (CheckOptions, ()),
         "`checkpoint`": (CheckpointSettings, ()),
-        "`discover`": (DiscoverSettings, ("path", "exclude", "name")),
+        "`discover`": (DiscoverSettings, ("path", "table", "exclude", "name")),
     }
     return "\n\n".join(f"### {title}\n{_keys_of(model, first)}" for title, (model, first) in tables.items())
 

@@ -184,7 +184,7 @@ def check_targets(places: Sequence[str], options: Mapping[str, Any], request: Ga
     spark = configured_spark()
     for place in places:
         for target in targets_of(place, options):
-            place = target.name if target.table is None else to_url(target.table.path)
+            place = target.name if target.table is None else target.table.table or to_url(target.table.path)
             if place not in found:
                 with output_aside():
                     found[place] = target, _checked(target, request, spark)

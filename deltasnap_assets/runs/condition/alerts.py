@@ -187,7 +187,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, Condition]:
     """Return the path and condition of each table, except of new ones: those have no new problem."""
     polls, tables = store_of(settings).polls, {table.name: table for table in settings.tables}
-    paths = {name: table.path for name, table in tables.items()}
+    paths = {name: table.place for name, table in tables.items()}
     found = dict[str, Condition]()
     for name, known in polls.statuses(list(paths), now_ms, paths).items():
         status = known or _of_a_lost_poll(instance, polls, tables[name])

@@ -25,11 +25,10 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import store_of, uri_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import Problem, ProblemKind, TableCondition
-from deltasnap_core.support import redacted
 
 
 def report_condition(
@@ -101,7 +100,7 @@ def _page(
     return dg.AssetObservation(
         asset_key=table_key(table),
         description=visible(lines[0]),
-        metadata={**entries, "dagster/uri": redacted(table.path), **metadata},
+        metadata={**entries, "dagster/uri": uri_of(table), **metadata},
         tags=tags if tag is None else {**tags, CONDITION_TAG: tag},
     )
 

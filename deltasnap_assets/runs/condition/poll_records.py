@@ -94,7 +94,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
         stale_after_ms=(after.stale_after_ms if configured is None else configured) if is_judged else None,
         small_file_bytes=table.checks.small_file_bytes,
         owners=table.owners,
-        path=redacted(table.path),
+        path=redacted(table.place),
     )
 
 

@@ -27,7 +27,7 @@ class TakenNameError(DeltaSnapError):
 def check_name(store: SnapshotStore, table: TableSettings, recorded: LastPoll | None) -> None:
     """Raise TakenNameError if the store has another table under the name of this one, see `other_path`."""
     if (path := other_path(store, table, recorded)) is not None:
-        raise TakenNameError(table=table.name, path=path, own_path=redacted(table.path))
+        raise TakenNameError(table=table.name, path=path, own_path=redacted(table.place))
 
 
 def other_path(store: SnapshotStore, table: TableSettings, recorded: LastPoll | None) -> str | None:
@@ -37,7 +37,7 @@ def other_path(store: SnapshotStore, table: TableSettings, recorded: LastPoll | 
     other one. recorded: of the name of the table.
     """
     with suppress(DeltaSnapError):  # of the log or the store: reported where they are needed
-        if recorded is not None and recorded.is_elsewhere(table.path):
+        if recorded is not None and recorded.is_elsewhere(table.place):
             log = log_of(table)
             return None if store.common_version(table.name, log, log.list()).is_continued else recorded.path
     return None

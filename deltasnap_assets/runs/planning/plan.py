@@ -15,10 +15,11 @@ import dagster as dg
 from deltasnap_assets.runs.planning.forks import Fork, forks_text, with_fork
 from deltasnap_assets.runs.planning.names import DATA_VERSION, LAST_UPDATED, table_key
 from deltasnap_assets.runs.planning.partitions import contiguous
+from deltasnap_assets.runs.stores import uri_of
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import LogStatus, VersionRanges
-from deltasnap_core.support import CommonVersion, LogRelation, redacted
+from deltasnap_core.support import CommonVersion, LogRelation
 
 TABLE_ID_TAG = "deltasnap/generation"  # observations of earlier releases have this tag
 FORKS_TAG = "deltasnap/forks"
@@ -278,7 +279,7 @@ def observation_of(
         metadata={
             "latest_version": latest,
             "table_id": visible(status.table_id),
-            "dagster/uri": redacted(table.path),
+            "dagster/uri": uri_of(table),
             **time,
         },
         tags=tags,

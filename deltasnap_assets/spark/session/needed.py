@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.located import located
 from deltasnap_core import (
     DeltaSnapError,
     DeltaTableNotFoundError,
@@ -47,7 +48,8 @@ def _reason(store: SnapshotStore, table: TableSettings) -> str | None:
 def _exists(table: TableSettings) -> bool:
     """Return whether a table may exist. Its runs report any other problem of its log."""
     try:
-        TableLog.for_path(table.path, table.storage_options).latest()
+        found = located(table)
+        TableLog.for_path(found.path, found.storage_options).latest()
     except DeltaTableNotFoundError:
         return False
     except DeltaSnapError:

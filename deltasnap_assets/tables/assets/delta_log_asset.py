@@ -38,8 +38,8 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
         description=table.description or "The Delta table itself, observed at each new version.",
         deps=[dg.AssetKey.from_user_string(key) for key in table.deps],
         metadata={
-            "dagster/uri": redacted(table.path),
-            "dagster/table_name": table.table_name or table.name,
+            **({"dagster/uri": redacted(table.path)} if table.path else {}),
+            "dagster/table_name": table.table_name or table.table or table.name,
             "dagster/storage_kind": "deltalake",
             **code_references(table),
         },

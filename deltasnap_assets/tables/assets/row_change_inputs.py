@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.located import located
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, InputMetadataError, check_keys, names_of, predicate_of
@@ -107,7 +108,7 @@ class StoredRowChanges:
             "net": selection.net,
             "where": selection.where,
             "columns": selection.columns,
-            "options": ScanOptions(storage_options=settings.storage_options),
+            "options": ScanOptions(storage_options=located(settings).storage_options),
         }
         if self.from_log and self.since is not None:
             return self.snapshots.log(settings).row_changes(self.since + 1, self.last, **wanted)

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from deltasnap_assets.settings.located import located
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError, Scan, ScanOptions, VersionManifest
@@ -115,6 +116,6 @@ class StoredRows:
             return self._scan().to_arrow()
 
     def _scan(self) -> Scan:
-        options = ScanOptions(storage_options=self.snapshots.table(self.table).storage_options)
+        options = ScanOptions(storage_options=located(self.snapshots.table(self.table)).storage_options)
         selection = self.selection
         return self.snapshots.store.scan(self.table, self.manifest, selection.where, selection.columns, options=options)

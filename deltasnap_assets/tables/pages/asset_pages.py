@@ -14,6 +14,7 @@ from deltasnap_assets.provenance import made_by, made_how
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
 from deltasnap_assets.runs.planning.names import asset_key
+from deltasnap_assets.runs.stores import uri_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema
@@ -43,7 +44,6 @@ from deltasnap_core import (
     SnapshotState,
     TableCondition,
 )
-from deltasnap_core.support import redacted
 
 _MAX_PROPERTIES = 100
 
@@ -210,7 +210,7 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(asset_key(table, name)) for name in ("computed_state", "all_files")}
-    return {**entries, **links, "dagster/uri": text_value(redacted(table.path)), **_numbers(state, segment)}
+    return {**entries, **links, "dagster/uri": text_value(uri_of(table)), **_numbers(state, segment)}
 
 
 def _charts(shown: ShownVersion) -> Entries:

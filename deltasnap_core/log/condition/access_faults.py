@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deltasnap_core.errors import NoFilesystemError, StorageError, one_line
+from deltasnap_core.errors import CatalogError, NoFilesystemError, StorageError, one_line
 from deltasnap_core.log.condition.problem import Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
@@ -24,6 +24,7 @@ def storage_fault(error: StorageError, versions: VersionRanges = NO_VERSIONS) ->
     """Return the fault for a storage error of a file or folder. versions: begin with the one of the file."""
     is_denied = isinstance(error.__cause__, PermissionError) or _DENIED.search(error.reason) is not None
     kind = ProblemKind.ACCESS_DENIED if is_denied else ProblemKind.STORAGE_FAILED
+    kind = ProblemKind.CATALOG_FAILED if isinstance(error, CatalogError) else kind
     facts = {"reason": one_line(error.reason)}
     if isinstance(error, NoFilesystemError):
         facts["advice"] = error.advice

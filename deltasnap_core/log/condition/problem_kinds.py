@@ -15,6 +15,7 @@ class ProblemKind(StrEnum):
     NO_TABLE = "no_table"
     ACCESS_DENIED = "access_denied"
     STORAGE_FAILED = "storage_failed"
+    CATALOG_FAILED = "catalog_failed"
     MISSING_COMMIT = "missing_commit"
     UNNEEDED_COMMIT = "unneeded_commit"
     CORRUPT_COMMIT = "corrupt_commit"
@@ -87,7 +88,7 @@ class ProblemKind(StrEnum):
     @property
     def is_of_access(self) -> bool:
         """Whether there is no log that can be listed and read."""
-        return self in (ProblemKind.NO_TABLE, ProblemKind.ACCESS_DENIED, ProblemKind.STORAGE_FAILED)
+        return self in _OF_ACCESS
 
     @property
     def is_of_protocol(self) -> bool:
@@ -100,6 +101,12 @@ class ProblemKind(StrEnum):
         return self in (ProblemKind.BROKEN_SCHEMA, ProblemKind.UNSUPPORTED_TYPE_CHANGE)
 
 
+_OF_ACCESS = (
+    ProblemKind.NO_TABLE,
+    ProblemKind.ACCESS_DENIED,
+    ProblemKind.STORAGE_FAILED,
+    ProblemKind.CATALOG_FAILED,
+)
 _FOUND_IN_COMMITS = (
     ProblemKind.EMPTY_COMMIT,  # it may have blank lines, which no listing shows
     ProblemKind.REPEATED_METADATA,
@@ -167,6 +174,13 @@ TEMPLATES: dict[ProblemKind, Template] = {
         "error",
         "The storage failed at {place}: {reason:.}",
         "Try again later. If it fails again, check the path, storage_options and the network.",
+        "{reason}",
+    ),
+    ProblemKind.CATALOG_FAILED: Template(
+        "error",
+        "catalog: {place}: {reason:.}",
+        "Check the name of the table, the keys of its catalog and the permissions there. If the catalog does not "
+        "respond, nothing is to be done: the next poll tries again.",
         "{reason}",
     ),
     ProblemKind.MISSING_COMMIT: Template(

@@ -152,7 +152,7 @@ class LastPoll(JsonRecord):
     counted_files:    facts from a pass over the files of a version, as JSON values of the caller; None: none are
                       recorded.
     owners:           of the table, as configured.
-    path:             URL of the table, without credentials.
+    path:             URL of the table, without credentials, or its name in a catalog.
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
     """
 
@@ -208,6 +208,8 @@ class LastPoll(JsonRecord):
 
 
 def _place(path: str) -> str:
+    if "/" not in path:
+        return path  # a name in a catalog
     url = to_url(path)
     return os.path.realpath(local_path(url)) if is_local(url) else url
 

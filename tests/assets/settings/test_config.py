@@ -445,8 +445,8 @@ def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         read_settings(path, {})
     assert [problem.key for problem in raised.value.problems] == [
-        "tables[0].name",
         "tables[0].path",
+        "tables[0].name",
         "tables[0].poll_seconds",
     ]
 
@@ -634,3 +634,53 @@ def test_first_version_may_be_an_environment_variable(tmp_path: Path) -> None:
     assert read_settings(file, {"FIRST": "7"}).tables[0].versions == Since(since=7)
     with pytest.raises(ConfigError, match="since: expected a valid integer"):
         read_settings(file, {"FIRST": "seven"})
+
+
+CATALOG_MISTAKES = {
+    "no catalogs": ("tables: [{name: a, table: main.b.a}]", "main.b.a is in the catalog main, which `catalogs`"),
+    "another key": (
+        "catalogs: {lake: {type: glue}}\ntables: [{name: a, table: main.b.a}]",
+        "main.b.a is in the catalog main, which `catalogs` does not have: it has lake",
+    ),
+    "pattern of another key": (
+        "catalogs: {lake: {type: glue}}\ndiscover: [{table: main.b.*}]",
+        "main.b.* is in the catalog main",
+    ),
+    "one part": ("catalogs: {lake: {type: glue}}\ntables: [{name: a, table: lake}]", "tables[0].table: expected the"),
+    "pattern": (
+        "catalogs: {lake: {type: glue}}\ntables: [{name: a, table: lake.b.*}]",
+        "tables[0].table: expected the",
+    ),
+    "path too": ("tables: [{name: a, path: /a, table: lake.b.a}]", "set path, or table and catalog, not both"),
+    "only a catalog": ("tables: [{name: a, path: /a, catalog: lake}]", "set path, or table and catalog, not both"),
+}
+
+
+@pytest.mark.parametrize("case", CATALOG_MISTAKES)
+def test_mistake_about_a_catalog_is_one_sentence(case: str, tmp_path: Path) -> None:
+    text, reason = CATALOG_MISTAKES[case]
+    with pytest.raises(ConfigError) as raised:
+        read_settings(write(tmp_path, text), {})
+    assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("catalogs: {lake: {type: glue}}\ntables: [{name: a, table: lake.b.a}]", "b.a"),
+        ("catalogs: {lake: {type: glue}}\ntables: [{name: a, table: b.a, catalog: lake}]", "b.a"),
+    ],
+)
+def test_first_part_of_a_name_is_the_catalog_unless_another_is_named(text: str, name: str, tmp_path: Path) -> None:
+    (table,) = read_settings(write(tmp_path, text), {}).tables
+    assert (table.name_in_catalog, table.path) == (name, "")
+
+
+def test_options_of_a_catalog_are_hidden(tmp_path: Path) -> None:
+    glue = "{type: glue, options: {aws_secret_access_key: hidden-key}}"
+    settings = read_settings(write(tmp_path, f"catalogs: {{lake: {glue}}}\ntables: [{{name: a, table: lake.b.a}}]"), {})
+    assert "hidden-key" not in repr(settings)
+    assert redaction.redacted("hidden-key") != "hidden-key"
+    with pytest.raises(ConfigError) as raised:
+        read_settings(write(tmp_path, "catalogs: {lake: {type: glue, options: hidden-key}}\ntables: []"), {})
+    assert "hidden-key" not in str(raised.value)

@@ -27,6 +27,7 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.temporary_options import options_to_keep
 from deltasnap_core.storage.urls import is_hidden, is_local, join_url, local_path, split_url, to_url
 
 _log = logger_of(__name__)
@@ -54,7 +55,7 @@ class SparkFiles:
         can_read: whether Spark has a connector for the filesystem of a URL, given in Spark's form. It is called once
                   for each scheme and bucket, with the first URL there. That file may not exist yet.
         """
-        self._storage_options = dict(storage_options or {})
+        self._storage_options = options_to_keep(storage_options)
         self._store = FsspecLogStore(self._storage_options)
         self._can_read = can_read
         self._known: dict[str, bool] = {}

@@ -132,7 +132,15 @@ def test_options_that_the_filesystem_rejects_are_to_be_corrected(cause: Exceptio
 
 
 ERRORS = {
-    *("no_table", "access_denied", "storage_failed", "missing_action", "unsupported_protocol", "invalid_protocol"),
+    *(
+        "no_table",
+        "access_denied",
+        "storage_failed",
+        "catalog_failed",
+        "missing_action",
+        "unsupported_protocol",
+        "invalid_protocol",
+    ),
     *("broken_schema", "unsupported_type_change"),
 }
 
