@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -76,6 +76,11 @@ def print_problem(console: Console, kind: str, message: str) -> None:
     if kind == "warning" and Verbosity.is_quiet():
         return
     print_line(console, Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message)))
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal what the command does meanwhile, unless it is quiet."""
+    return nullcontext() if Verbosity.is_quiet() else Console(stderr=True).status(what)
 
 
 class WarningLines(logging.Handler):

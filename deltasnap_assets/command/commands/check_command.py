@@ -10,6 +10,7 @@ import typer
 
 from deltasnap_assets.command.arguments import StorageOptions, check_file_to_write, storage_options
 from deltasnap_assets.command.completion import check_names, table_names
+from deltasnap_assets.command.output import AsJson
 
 
 class CheckFormat(StrEnum):
@@ -17,6 +18,7 @@ class CheckFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    CSV = "csv"
     JUNIT = "junit"
     GITHUB = "github"
 
@@ -51,8 +53,15 @@ def check(
         typer.Option("--set", metavar="LIMIT=VALUE", help="A limit, as in `checks` of the configuration; repeatable."),
     ] = None,
     form: Annotated[
-        CheckFormat, typer.Option("--format", metavar="FORMAT", help="table, json, junit, or github (annotations).")
-    ] = CheckFormat.TABLE,
+        CheckFormat | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, json, csv, junit, or github (annotations). Default: table.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to a file. Default: stdout.")
     ] = None,
@@ -63,6 +72,9 @@ def check(
     Exits with 1 if a check fails (a damaged log fails a check), with 3 if there is no table or its storage cannot be
     reached, and with 2 if the command line is wrong.
     """
+    if as_json and form not in (None, CheckFormat.JSON):
+        raise typer.BadParameter("Give --json or --format, not both.")
+    form = CheckFormat.JSON if as_json else form or CheckFormat.TABLE
     options = storage_options(option)
     if output is not None:
         check_file_to_write(output)

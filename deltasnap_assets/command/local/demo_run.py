@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
+from deltasnap_assets.command.terminal import Verbosity
 from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
@@ -39,7 +40,9 @@ def run_demo(folder: Path, spark: SparkSettings) -> bool:
     before = version_count(Path(table.path))
     wanted = FIRST_LIFE_VERSIONS if before < FIRST_LIFE_VERSIONS else before + NEWS_VERSIONS
     what = f"Writing versions {before} to {wanted - 1}"
-    for _ in track(grow(Path(table.path), wanted), what, total=wanted - before, console=console):
+    for _ in track(
+        grow(Path(table.path), wanted), what, total=wanted - before, console=console, disable=Verbosity.is_quiet()
+    ):
         pass
     config = folder / DEMO_FOLDER / CONFIG_FILE
     if not config.exists():

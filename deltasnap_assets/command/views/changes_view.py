@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 from pyspark.sql import DataFrame
-from rich.console import Console
 
 from deltasnap_assets.command.rows.row_options import RowDestination
 from deltasnap_assets.command.rows.row_output import collect_rows, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
+from deltasnap_assets.command.terminal import working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_core import DeltaLog, TableLog
 
@@ -39,7 +39,7 @@ def write_changed_rows(
     """
     with explaining(path, storage_options, request.first, request.last):
         TableLog.for_path(path, storage_options).at(version=request.last)  # a wrong version does not start Spark
-        with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
+        with working("Reading"), spark_aside(path), valid_condition(request.where):
             rows = collect_rows(_changes(delta_log_of(path, storage_options), request), destination.limit)
     write_collected(rows, destination)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.commands.check_command import CheckFormat
+from deltasnap_assets.command.output import csv_text, json_text
 from deltasnap_assets.command.table_on_spark import configured_spark
 from deltasnap_assets.command.targets import Target, targets_of
 from deltasnap_assets.command.terminal import WIDEST, output_aside, print_line, shown
@@ -25,7 +25,6 @@ from deltasnap_assets.tables.checks.checks_now import CheckedTable, CheckResult,
 from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core.support import redacted, to_url
 
-SCHEMA_VERSION = 1
 _MAX_TEXT_LENGTH = 4000
 _COLORS = {"passed": "green", "skipped": "dim", "warning": "yellow", "error": "red"}
 _GITHUB_LEVELS = {"warning": "warning", "error": "error"}
@@ -82,8 +81,17 @@ class Gate:
 
     def text(self, form: CheckFormat) -> str:
         """Return the results in a format."""
-        made = {CheckFormat.TABLE: self._lines, CheckFormat.JSON: self._json, CheckFormat.JUNIT: self._junit}
-        return made.get(form, self._annotations)()
+        match form:
+            case CheckFormat.TABLE:
+                return self._lines()
+            case CheckFormat.JSON:
+                return self._json()
+            case CheckFormat.CSV:
+                return csv_text(self._rows())
+            case CheckFormat.JUNIT:
+                return self._junit()
+            case CheckFormat.GITHUB:
+                return self._annotations()
 
     def _fails(self, result: CheckResult) -> bool:
         return result.severity == "error" or (self.request.fails_on_warnings and result.severity is not None)
@@ -106,8 +114,8 @@ class Gate:
         print_line(console, shown(f"{counted(passed, 'check')} passed, {failed} failed, {counted(warned, 'warning')}"))
         return file.getvalue()
 
-    def _json(self) -> str:
-        rows = [
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
             {
                 "target": redacted(target.name),
                 "version": table.version,
@@ -121,18 +129,14 @@ class Gate:
             for target, table in self.tables
             for result in table.results
         ]
+
+    def _json(self) -> str:
         unreachable = [
             {"target": redacted(target.name), "reason": _line(table.unreachable)}
             for target, table in self.tables
             if table.unreachable is not None
         ]
-        values = {
-            "schema_version": SCHEMA_VERSION,
-            "exit_code": self.exit_code,
-            "rows": rows,
-            "unreachable": unreachable,
-        }
-        return json.dumps(values) + "\n"
+        return json_text({"exit_code": self.exit_code, "rows": self._rows(), "unreachable": unreachable}) + "\n"
 
     def _junit(self) -> str:
         root = ElementTree.Element("testsuites", name="deltasnap")

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from deltasnap_assets.command.output import print_json
-from deltasnap_assets.command.terminal import error_text, output_console, print_problem
+from deltasnap_assets.command.terminal import error_text, output_console, print_problem, working
 from deltasnap_assets.command.views.condition_view import (
     FaultyTableError,
     condition_of,
@@ -107,7 +107,7 @@ def _schema_problem(facts: InspectedVersion, condition: TableCondition) -> str |
 
 
 def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
-    with Console(stderr=True).status("Counting"):
+    with working("Counting"):
         # Loading PySpark takes as long as everything before. The facts are already printed.
         from deltasnap_assets.command.views.counting import count  # noqa: PLC0415
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from deltasnap_assets.command.rows.row_options import RowDestination
 from deltasnap_assets.command.rows.row_output import CollectedRows, cut_rows, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
+from deltasnap_assets.command.terminal import working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.command.views.scan_view import ScanRequest, version_of
 from deltasnap_core import Table
@@ -29,7 +29,7 @@ def write_metadata_table(
     versions = () if request.version is None else (request.version,)
     with explaining(path, storage_options, *versions):
         version = version_of(path, storage_options, request)
-        with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
+        with working("Reading"), spark_aside(path), valid_condition(request.where):
             log = delta_log_of(path, storage_options)
             rows = _collected(Table(log=log, snapshot=log.get_snapshot_at(version)), name, request, destination.limit)
     write_collected(rows, destination)

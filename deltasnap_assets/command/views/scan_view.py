@@ -14,7 +14,7 @@ from deltasnap_assets.command.output import json_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.rows.row_output import collect_scan, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import print_line, print_problem, shown
+from deltasnap_assets.command.terminal import print_line, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import Scan, ScanReport, Snapshot, TableLog
@@ -88,7 +88,7 @@ def _planning(path: str, storage_options: Mapping[str, Any], request: ScanReques
     versions = () if request.version is None else (request.version,)
     with explaining(path, storage_options, *versions):
         version = version_of(path, storage_options, request)
-        with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
+        with working("Reading"), spark_aside(path), valid_condition(request.where):
             yield _planned(delta_log_of(path, storage_options).get_snapshot_at(version), request), version
 
 

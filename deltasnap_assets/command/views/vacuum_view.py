@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
 from deltasnap_assets.quantities import HOUR_MS, bytes_text, counted
 from deltasnap_core import (
@@ -89,7 +89,7 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
     with explaining(path, storage_options):
         table = TableLog.for_path(path, storage_options)
         version = table.latest().version
-        with Console(stderr=True).status("Listing"), spark_aside(path):
+        with working("Listing"), spark_aside(path):
             snapshot = delta_log_of(path, storage_options).get_snapshot_at(version)
             summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
         report = _report(path, table, snapshot, summary)

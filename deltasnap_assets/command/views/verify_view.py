@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import output_console, print_line, shown
+from deltasnap_assets.command.terminal import output_console, print_line, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text, counted
 
@@ -48,7 +48,7 @@ def show_file_problems(path: str, storage_options: Mapping[str, Any], version: i
     Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
     """
     versions = () if version is None else (version,)
-    with explaining(path, storage_options, *versions), Console(stderr=True).status("Listing"), spark_aside(path):
+    with explaining(path, storage_options, *versions), working("Listing"), spark_aside(path):
         log = delta_log_of(path, storage_options)
         snapshot = log.update() if version is None else log.get_snapshot_at(version)
         rows = snapshot.tables.file_problems().orderBy("path").toArrow().to_pylist()

@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "history": ["history", "events"],
     "init": ["init", "events", "gone", "--force", "--output", "other.yaml"],
+    "check": ["check", "events"],
     "doctor": ["doctor"],
     "fleet": ["fleet"],
     "refresh": ["refresh", "gone"],
@@ -74,7 +75,7 @@ def test_command_without_rows_has_no_csv(command: list[str], folder: Path) -> No
     assert not list((folder / "events" / "_delta_log").glob("*checkpoint*"))
 
 
-@pytest.mark.parametrize("command", ["inspect", "history", "diff"])
+@pytest.mark.parametrize("command", ["inspect", "history", "diff", "check"])
 def test_alias_prints_the_json_of_the_format(command: str, tmp_path: Path) -> None:
     arguments = [command, table(tmp_path), *([0, 1] if command == "diff" else [])]
     assert run(*arguments, "--json").stdout == run(*arguments, "--format", "json").stdout

@@ -99,6 +99,13 @@ def test_quiet_command_prints_no_warning_that_is_logged(folder: Path) -> None:
     assert deltasnap("--quiet", "fleet", folder=folder).stderr == ""
 
 
+def test_quiet_command_shows_no_progress(folder: Path) -> None:
+    environment = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    arguments = ("table", "events", "files", "--format", "csv")
+    assert "Reading" in deltasnap(*arguments, folder=folder, **environment).stderr
+    assert deltasnap("--quiet", *arguments, folder=folder, **environment).stderr == ""
+
+
 def test_quiet_command_prints_errors(folder: Path) -> None:
     assert_one_line_of_error(deltasnap("--quiet", "inspect", "nothing", folder=folder), "No Delta table at")
 

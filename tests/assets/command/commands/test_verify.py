@@ -105,3 +105,8 @@ def test_missing_file_is_shown_with_exit_code_1(tmp_path: Path, monkeypatch: pyt
         "rows": [row("b", "missing", 2)],
     }
     assert result.exit_code == 1
+    found = run("verify", tmp_path, "--format", "csv")
+    assert (found.exit_code, found.stdout) == (
+        1,
+        "path,problem,certain,size,listed_size\nb,missing,true,2,\n",
+    )

@@ -145,6 +145,8 @@ def test_retention_shorter_than_that_of_the_table_is_a_warning(
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert (found["path"], found["version"], found["earliest_version"]) == (str(tmp_path), 1, 0)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.CSV)
+    assert capsys.readouterr().out == ""  # no groups
     warning = f"warning: A retention of {hours} hours is shorter than that of the table, 120 hours: VACUUM could delete"
     assert shown.err.startswith(warning) is is_short
     assert bool(shown.err) is is_short
