@@ -77,6 +77,7 @@ from .scan.predicate_analysis import (
     predicate_failures as predicate_failures,
 )
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
+from .scan.tables.storage_bill import StorageClass as StorageClass
 from .scan.tables.vacuum_summary import (
     AGES_DAYS as AGES_DAYS,
     VacuumGroup as VacuumGroup,

@@ -26,6 +26,7 @@ from deltasnap_assets.command.commands.metadata_command import table
 from deltasnap_assets.command.commands.refresh_command import refresh
 from deltasnap_assets.command.commands.scan_command import scan
 from deltasnap_assets.command.commands.settings_commands import alerts, config
+from deltasnap_assets.command.commands.size_command import size
 from deltasnap_assets.command.commands.table_commands import checkpoint, inspect_table, vacuum, verify
 from deltasnap_assets.command.endings import fail, problem_of_a_folder, problem_of_stdout, usage_text
 from deltasnap_assets.command.help_text import CommandLine
@@ -110,7 +111,7 @@ def _show_version(wanted: bool) -> None:
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
     *(inspect_table, history, diff, scan, changes, table),
-    *(checkpoint, vacuum, verify),
+    *(checkpoint, vacuum, verify, size),
     *(check, fleet, doctor),
 )
 """In the order of the help: start, read a table, maintain it, operate."""

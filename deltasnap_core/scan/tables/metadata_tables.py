@@ -36,6 +36,7 @@ from deltasnap_core.scan.tables.optimize_candidates import (
     optimize_candidates,
 )
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
+from deltasnap_core.scan.tables.storage_bill import StorageBill, retained_files, storage_bill, storage_files
 from deltasnap_core.scan.tables.vacuum_candidates import vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
 from deltasnap_core.scan.version import FileHistory, ReadFiles, Version
@@ -225,7 +226,7 @@ class MetadataTables:
         snapshot was opened with the commits of the catalog. Query the catalog just before: commits that it ratifies
         later are unknown.
         """
-        return self._vacuum_candidates(list_files=list_files, retention_ms=retention_ms)[0]
+        return self._vacuum_candidates(self._listing() if list_files else None, retention_ms)[0]
 
     def file_problems(self) -> DataFrame:
         """Compare the live files with those in the table's folder. Return the files that differ or were not compared.
@@ -247,17 +248,51 @@ class MetadataTables:
 
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
-        candidates, retention = self._vacuum_candidates(list_files=True, retention_ms=retention_ms)
+        candidates, retention = self._vacuum_candidates(self._listing(), retention_ms)
         events, now_ms = self._version.events(), self._version.now_ms
         with translated(*self._read_files):
             return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
 
-    def _vacuum_candidates(self, *, list_files: bool, retention_ms: int | None) -> tuple[DataFrame, int]:
-        """Return the result of `vacuum_candidates`, and the retention (ms)."""
+    def storage_files(self) -> DataFrame:
+        """Return every file below the table's folder, with the reason why it is there.
+
+        path (string, relative to the table), class (string: a StorageClass), size (long, bytes), modification_time
+        (long, ms since the epoch). Lists the folder and reads every commit. Errors: StorageError.
+        """
+        return self._storage_files()[0].drop("deletion_timestamp")
+
+    def storage_bill(self, *, list_files: bool = True) -> StorageBill:
+        """Return the bytes of the table by class. They add up to the listing of its folder.
+
+        list_files: False: only what the log states; change data, deletion vectors and orphans are unknown.
+        Errors: StorageError.
+        """
+        state = self._versions.run(lambda version: version.state()).value
+        files, retention_ms = self._storage_files() if list_files else self._retained_files()
+        log_bytes = None if list_files else sum(file.size for file in self._version.log_files())
+        with translated(*self._read_files):
+            return storage_bill(self._version.number, state, files, retention_ms=retention_ms, log_bytes=log_bytes)
+
+    def _storage_files(self) -> tuple[DataFrame, int]:
+        """Return the result of `storage_files`, also with `deletion_timestamp`, and the retention (ms)."""
+        listing = self._listing()
+        candidates, retention_ms = self._vacuum_candidates(listing, None)
+        with translated(*self._read_files):
+            return storage_files(self._table, self._files, candidates, listing), retention_ms
+
+    def _retained_files(self) -> tuple[DataFrame, int]:
+        """Return the files of tombstones by class, as the log states them, and the retention (ms)."""
+        candidates, retention_ms = self._vacuum_candidates(None, None)
+        return retained_files(candidates), retention_ms
+
+    def _vacuum_candidates(self, listing: FolderListing | None, retention_ms: int | None) -> tuple[DataFrame, int]:
+        """Return the result of `vacuum_candidates`, and the retention (ms).
+
+        listing: made before the log is read here, so that files which are committed later are named.
+        """
         if retention_ms is not None and retention_ms < 0:
             raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        listing = self._listing() if list_files else None  # first: files committed later are then named
-        named = self._version.referenced_files(every_commit=list_files)
+        named = self._version.referenced_files(every_commit=listing is not None)
         if retention_ms is None:
             retention_ms = max(self._retention_ms, named.retention_ms)
         named = replace(

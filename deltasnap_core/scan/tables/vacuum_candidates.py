@@ -37,7 +37,7 @@ _NO_FILE = (
     *(f"cast(null as string) as {name}" for name in _FILE[:2]),
     *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
 )
-_CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
+CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
 LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
 SAME_NAME = "the log names a file of this name by another path"
@@ -45,6 +45,7 @@ UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
 LOG_IS_GONE = "the log is gone: other versions may need it"
 CATALOG_IS_UNKNOWN = "a catalog manages the table, and was not queried: its unpublished commits may need it"
 UNKNOWN_FEATURES = "the table has writer features that deltasnap does not know: they may need it"
+LIVE_FILE, IN_FORCE = "live file", "tombstone has not expired"
 YOUNG_TOMBSTONE = "expired tombstone, but the file is younger than the retention"
 UNKNOWN_AGE = "orphan of unknown age"
 
@@ -122,8 +123,8 @@ def _reason(before: int, *, unread: str | None) -> str:
     # A tombstone without a time counts as one of 1970. A file without a time has no comparable age. At the limit, Delta
     # counts a tombstone as expired, and a file as too young.
     cases = (
-        ("live", "live file"),
-        (f"deleted_at > {before}L", "tombstone has not expired"),
+        ("live", LIVE_FILE),
+        (f"deleted_at > {before}L", IN_FORCE),
         ("kept is not null", None),
         ("named", SAME_NAME),
         ("is_unknown", UNRESOLVED_NAMES),
@@ -195,7 +196,7 @@ def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
         return True
     partitions = tuple(f"{name}=" for name in partition_columns)
     return any(
-        part.startswith((".", "_")) and part != _CHANGE_DATA and not part.startswith(partitions) for part in parts
+        part.startswith((".", "_")) and part != CHANGE_DATA and not part.startswith(partitions) for part in parts
     )
 
 

@@ -1,0 +1,169 @@
+"""The storage bill of a table: each file below its folder has one class. The classes of a bill add up to the listing.
+
+`vacuum_candidates` alone decides which files may be deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions as F
+
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.scan.files.file_keys import FileKeys, spellings
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.named_files import named_files
+from deltasnap_core.scan.tables.vacuum_candidates import CHANGE_DATA, IN_FORCE, LIVE_FILE, YOUNG_TOMBSTONE
+from deltasnap_core.scan.tables.vacuum_summary import EXPIRED
+from deltasnap_core.storage.folder_listing import FolderListing
+from deltasnap_core.storage.urls import join_url
+
+
+class StorageClass(StrEnum):
+    """Why a file is there."""
+
+    LIVE = "live"
+    """The version reads it."""
+    VECTOR = "vector"
+    """It has deletion vectors of live files."""
+    TIME_TRAVEL = "time_travel"
+    """An earlier version reads it. VACUUM keeps it for now."""
+    EXPIRED = "expired"
+    """Only versions before the retention read it: VACUUM may delete it now."""
+    CHANGE_DATA = "change_data"
+    """It is in the folder of the change data feed."""
+    LOG = "log"
+    """It is part of the log."""
+    ORPHAN = "orphan"
+    """No version reads it: it is left over from a failed write, or is no file of the table."""
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageBill:
+    """The bytes of the files below the folder of a table, by class. Without a listing, some are unknown (None).
+
+    expires_ms: when (ms since the epoch) VACUUM may have freed all of `time_travel_bytes`; None: there are none, or
+                it is unknown.
+    deleted_records: rows of live files that a deletion vector marks as deleted: they are part of `live_bytes`.
+    """
+
+    version: int
+    live_bytes: int
+    vector_bytes: int | None
+    time_travel_bytes: int
+    expired_bytes: int
+    change_data_bytes: int | None
+    log_bytes: int
+    orphan_bytes: int | None
+    num_files: int | None
+    expires_ms: int | None
+    deleted_records: int
+
+    @property
+    def total_bytes(self) -> int | None:
+        """The sum of the classes; None: some are unknown."""
+        sizes = [getattr(self, f"{each}_bytes") for each in StorageClass]
+        return None if None in sizes else sum(sizes)
+
+
+def storage_files(table: ScannedTable, files: DataFrame, candidates: DataFrame, listing: FolderListing) -> DataFrame:
+    """Return each listed file: path (relative to the table), class, size (bytes), modification_time (ms).
+
+    Also deletion_timestamp, of a file with a tombstone.
+
+    files: the live ones. candidates: as `vacuum_candidates` returns them for the listing.
+    """
+    keys = FileKeys(listing.roots)
+    rows = arrow_rows(table.spark, _listed(table, listing)).withColumn("spelled", F.explode("spellings"))
+    listed = rows.selectExpr("path", "size", "modification_time", f"{keys.of_listed('spelled')} as key")
+    data = files.selectExpr(f"explode({keys.of_logged('path')}) as key").selectExpr("key", "true as is_data")
+    named, _ = named_files(table, keys, files=[files])
+    vectors = named.selectExpr("explode(keys) as key", "false as is_data")
+    live = aggregated(reduce(DataFrame.unionByName, (data, vectors)), ["key"], F.expr("bool_or(is_data) as is_data"))
+    by_file = aggregated(
+        listed.join(live, "key", "left"),
+        ["path", "size", "modification_time"],
+        F.expr("bool_or(is_data) as is_data"),
+    )
+    known = candidates.selectExpr("path", "reason", "deletion_timestamp")
+    shown = "path", f"{_CLASS} as class", "size", "modification_time", "deletion_timestamp"
+    return by_file.join(known, "path", "left").selectExpr(*shown)
+
+
+def retained_files(candidates: DataFrame) -> DataFrame:
+    """Return the class, size and deletion_timestamp of the files that only earlier versions read, as the log states it.
+
+    candidates: as `vacuum_candidates` returns them without a listing.
+    """
+    of_class = f"if(reason = '{EXPIRED}', '{StorageClass.EXPIRED}', '{StorageClass.TIME_TRAVEL}') as class"
+    return candidates.where(f"reason != '{LIVE_FILE}'").selectExpr(of_class, "size", "deletion_timestamp")
+
+
+def storage_bill(
+    version: int, state: SnapshotState, files: DataFrame, *, retention_ms: int, log_bytes: int | None
+) -> StorageBill:
+    """Return the bill of a version. state: its computed state.
+
+    files: `storage_files`, or `retained_files`: then `log_bytes` are those of the log. One Spark job.
+    """
+    sums = (
+        F.expr(f"{exact_sum_sql('size')} as bytes"),
+        F.expr("count(1) as files"),
+        F.expr("max(unix_millis(deletion_timestamp)) as deleted_at"),
+    )
+    groups = {StorageClass(row["class"]): row for row in aggregated(files, ["class"], *sums).toArrow().to_pylist()}
+    found: dict[str, Any] = {
+        f"{each}_bytes": int(groups[each]["bytes"]) if each in groups else 0 for each in StorageClass
+    }
+    last = groups[StorageClass.TIME_TRAVEL]["deleted_at"] if StorageClass.TIME_TRAVEL in groups else None
+    if log_bytes is not None:
+        unknown = (StorageClass.VECTOR, StorageClass.CHANGE_DATA, StorageClass.ORPHAN)
+        found |= {f"{each}_bytes": None for each in unknown}
+        found |= {"live_bytes": state.size_in_bytes, "log_bytes": log_bytes}
+    return StorageBill(
+        version=version,
+        num_files=sum(group["files"] for group in groups.values()) if log_bytes is None else None,
+        expires_ms=None if last is None else last + retention_ms,
+        deleted_records=state.num_deleted_records or 0,
+        **found,
+    )
+
+
+_LISTED = pa.schema(
+    [
+        *(("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64())),
+        ("spellings", pa.list_(pa.string())),
+    ]
+)
+
+# The log and change data come by their folders. A file that is live, and also has a tombstone, is live: a delete wrote
+# another deletion vector for it. A file without a name in UTF-8 is an orphan, since no log can name it.
+_CLASS = f"""case
+  when startswith(path, '{LOG_FOLDER}/') then '{StorageClass.LOG}'
+  when is_data then '{StorageClass.LIVE}'
+  when is_data is not null then '{StorageClass.VECTOR}'
+  when startswith(path, '{CHANGE_DATA}/') then '{StorageClass.CHANGE_DATA}'
+  when reason = '{EXPIRED}' then '{StorageClass.EXPIRED}'
+  when deletion_timestamp is not null or reason in ('{IN_FORCE}', '{YOUNG_TOMBSTONE}', '{LIVE_FILE}')
+    then '{StorageClass.TIME_TRAVEL}'
+  else '{StorageClass.ORPHAN}' end"""
+
+
+def _listed(table: ScannedTable, listing: FolderListing) -> pa.Table:
+    root = join_url(table.table_path, "")
+    rows = []
+    for file in listing.files:
+        path = file.path.removeprefix(root)
+        row = {"path": path.encode("utf-8", "backslashreplace").decode(), "size": file.size}
+        rows.append({**row, "modification_time": file.modification_time, "spellings": spellings(path) or [""]})
+    return pa.Table.from_pylist(rows, _LISTED)
