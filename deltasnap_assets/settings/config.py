@@ -106,6 +106,10 @@ def _example(text: str) -> str:
 class _FollowedSettings(SettingsModel):
     """How to follow a table: the keys shared by tables and discovered tables."""
 
+    # Without `anyOf`, whose errors do not name the key.
+    model_config = ConfigDict(
+        json_schema_extra={"if": {"not": {"required": ["table"]}}, "then": {"required": ["path"]}}
+    )
     has_placeholders: ClassVar[bool] = False
     """Whether `{name}` and `{parent}` stand for folders in its texts."""
 
