@@ -45,11 +45,12 @@ from deltasnap_assets.settings.discovery import FoundTable, found_from_json, fou
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_core import DeltaSnapError
-from deltasnap_core.support import redacted
+from deltasnap_core.support import redacted, safe_repr
 
 _Resolved = Annotated[Any, dg.Resolver(resolved, inject_before_resolve=False)]
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaTableAsset:
     """An asset of a table. name: `delta_log` is the table itself. spec: as deltasnap defines it."""

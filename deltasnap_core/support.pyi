@@ -52,6 +52,7 @@ from .redaction import (
     learn_url as learn_url,
     logger_of as logger_of,
     redacted as redacted,
+    safe_repr as safe_repr,
 )
 from .replay.driver.file_difference import (
     FileDifference as FileDifference,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -87,11 +87,8 @@ class Table:
     log, snapshot: the same table and version with Delta's names, for everything else.
     """
 
-    log: DeltaLog
+    log: DeltaLog = field(repr=False)
     snapshot: Snapshot
-
-    def __repr__(self) -> str:
-        return f"Table(path={self.snapshot.path.removesuffix('/_delta_log')}, version={self.version})"
 
     @property
     def version(self) -> int:

@@ -29,7 +29,7 @@ WORDS: dict[type[Enum], str] = {
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",
     TableLevel: "broken, unknown, warned, stale, healthy",
     FleetOrder: "condition, growth, size, age, name",
-    FleetFormat: "table, json, prometheus",
+    FleetFormat: "table, json, csv, prometheus",
     RowFormat: "table, csv, json, parquet",
 }
 

@@ -114,6 +114,7 @@ def _point(values: Any) -> VersionPoint:
     return VersionPoint(timestamp=timestamp, size_in_bytes=size)
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataChange(JsonRecord):
     """The last version of a log that changes data, or may have changed it: a commit that is gone counts.

@@ -54,7 +54,7 @@ def events(tmp_path: Path) -> Path:
 def test_latest_version_is_opened_unless_another_is_requested(events: Path) -> None:
     assert opened(events).version == 2
     assert opened(events, version=1).version == 1
-    assert repr(opened(events, version=1)) == f"Table(path=file://{events}, version=1)"
+    assert repr(opened(events, version=1)) == f"Table(snapshot=Snapshot(path=file://{events}/_delta_log, version=1))"
 
 
 @pytest.mark.parametrize(
