@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.flaky_s3 import FlakyS3
+    from tests.unity_server import UnityServer
 
 # Later than any date in the golden tables, so that every tombstone is past any retention.
 NOW_MS = 1_900_000_000_000
@@ -252,6 +253,15 @@ def glue_database(glue_options: dict[str, Any]) -> Iterator[str]:
     client.create_database(DatabaseInput={"Name": name})
     yield name
     client.delete_database(Name=name)
+
+
+@pytest.fixture
+def unity() -> Iterator[UnityServer]:
+    """Yield a server of Unity Catalog's API, without tables."""
+    from tests.unity_server import serve_unity
+
+    with serve_unity() as server:
+        yield server
 
 
 @pytest.fixture

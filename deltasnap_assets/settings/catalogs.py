@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Discriminator, Field, PrivateAttr, SecretStr, Tag, field_validator
 
 from deltasnap_assets.settings.settings_model import SettingsModel
-from deltasnap_core.catalogs import Catalog, GlueCatalog
+from deltasnap_core.catalogs import Catalog, GlueCatalog, UnityCatalog
 from deltasnap_core.support import RememberedCatalog
 
 _NAME_PART, _PATTERN_PART = r"[^.*?\[\]/\s`]+", r"[^./\s`]+"
@@ -57,5 +57,37 @@ class GlueCatalogSettings(_CatalogSettings):
         return GlueCatalog(catalog_id=self.catalog_id, profile_name=self.profile, **region, **self.options)
 
 
-CatalogSettings = GlueCatalogSettings
+class UnityCatalogSettings(_CatalogSettings):
+    """Unity Catalog, of Databricks or the open-source server. Needs the extra `unity`."""
+
+    type: Literal["unity"]
+    """`unity`."""
+    host: str = Field(min_length=1)
+    """The workspace or server: `https://WORKSPACE.cloud.databricks.com`."""
+    token: SecretStr | None = None
+    """A personal access token or another bearer token. It is a secret: write `token: "${DATABRICKS_TOKEN}"`."""
+
+    def own_name(self, name: str) -> str:
+        """Return the name: Unity Catalog has catalogs, so its names begin with one."""
+        return name
+
+    def _open(self) -> Catalog:
+        return UnityCatalog(self.host, None if self.token is None else self.token.get_secret_value())
+
+    @field_validator("host")
+    @classmethod
+    def _is_host(cls, host: str) -> str:
+        UnityCatalog(host)
+        return host
+
+
+def _type_of(values: Any) -> Any:
+    return values.get("type") if isinstance(values, dict) else getattr(values, "type", None)
+
+
+CatalogSettings = Annotated[
+    Annotated[GlueCatalogSettings, Tag("glue")] | Annotated[UnityCatalogSettings, Tag("unity")],
+    Discriminator(_type_of),
+]
 """One catalog; its `type` selects the class."""
+CATALOG_TYPES: dict[str, type[SettingsModel]] = {"glue": GlueCatalogSettings, "unity": UnityCatalogSettings}

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from deltasnap_assets.checks.check import CheckOptions
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
+from deltasnap_assets.settings.catalogs import CATALOG_TYPES
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
     AlertSettings,
@@ -39,6 +40,8 @@ _PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Py
     "model_type": "expected a mapping",
     "model_attributes_type": "expected a mapping",
     "tuple_type": "expected a list",
+    "union_tag_invalid": f"expected a catalog with the type {' or '.join(CATALOG_TYPES)}",
+    "union_tag_not_found": f"expected a catalog with the type {' or '.join(CATALOG_TYPES)}",
 }
 _REPLACED: Mapping[Location, str] = {
     ("alerts", "webhook"): "use `urls`, a list of Apprise URLs",
@@ -210,6 +213,8 @@ def message_of(details: Any) -> str:
 
 def _problem(source: YamlSource, details: Any) -> ConfigProblem:
     location: Location = tuple(details["loc"])
+    if location[0] == "catalogs":
+        location = (*location[:2], *location[3:])  # without the type, which is no key of the file
     while location and location not in source.lines and details["type"] != "missing":
         location = location[:-1]  # a branch of a union is not a key of the file
     hidden = any(part in _SECRETIVE for part in location)
@@ -224,10 +229,13 @@ def _problem(source: YamlSource, details: Any) -> ConfigProblem:
 
 def _nearest(location: Location) -> str:
     parents = tuple(part for part in location[:-1] if isinstance(part, str))
+    if parents[:1] == ("catalogs",):
+        parents = ("catalogs", *parents[2:])
     known_at: dict[Location, type[BaseModel]] = {
         (): Settings,
         ("spark",): SparkSettings,
         ("alerts",): AlertSettings,
+        **{("catalogs", kind): model for kind, model in CATALOG_TYPES.items()},
         ("tables",): TableSettings,
         ("tables", "checkpoint"): CheckpointSettings,
         ("tables", "checks"): CheckSettings,

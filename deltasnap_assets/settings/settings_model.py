@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, SecretStr
 
 from deltasnap_assets.checks.check import NumericSettings
-from deltasnap_core.support import learn_options, learn_secret, learn_settings, redacted
+from deltasnap_core.support import learn_options, learn_settings, redacted
 
 
 class SettingsModel(NumericSettings):
@@ -22,7 +22,7 @@ class SettingsModel(NumericSettings):
         learn_settings(getattr(self, "config", {}))
         for name in type(self).model_fields:
             if isinstance(value := getattr(self, name), SecretStr):
-                learn_secret(value.get_secret_value())
+                learn_options({"secret": value.get_secret_value()})
 
     def __repr__(self) -> str:
         return redacted(super().__repr__())

@@ -17,7 +17,7 @@ from deltasnap_assets.checks.check import CheckOptions
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.settings.catalogs import GlueCatalogSettings
+from deltasnap_assets.settings.catalogs import CATALOG_TYPES
 from deltasnap_assets.settings.config import (
     ASSET_NAMES,
     AlertSettings,
@@ -49,7 +49,7 @@ def _keys() -> str:
         "At the top": (Settings, ()),
         "`spark`": (SparkSettings, ()),
         "`alerts`": (AlertSettings, ()),
-        "`catalogs`, type `glue`": (GlueCatalogSettings, ()),
+        **{f"`catalogs`, type `{kind}`": (model, ()) for kind, model in CATALOG_TYPES.items()},
         "`tables`": (TableSettings, ("name", "path", "table", "catalog")),
         "`checks`": (CheckSettings, ()),
         "`checks`, below the name of a check": (CheckOptions, ()),

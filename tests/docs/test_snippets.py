@@ -33,6 +33,8 @@ ENVIRONMENT = {
     "AZURE_STORAGE_CONNECTION_STRING": "c",
     "AZURE_STORAGE_KEY": "d",
     "ALERT_URL": "https://chat.example/hook",
+    "DATABRICKS_HOST": "https://workspace.example",
+    "DATABRICKS_TOKEN": "dapi-token",
 }
 COMMANDS = typer.main.get_command(app)
 

@@ -1,4 +1,4 @@
-"""Tables that are configured by their name in a catalog: Glue of moto's server, with tables on the local disk."""
+"""Tables that are configured by their name in a catalog: Glue of moto's server, and a server of Unity Catalog's API."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import dagster as dg
+import fsspec
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
@@ -19,8 +20,10 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_core import DeltaSnapError, SnapshotStore
-from deltasnap_core.support import LastPoll
+from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.followed_table import forget_looks, health, write
+from tests.builders import add, content, metadata, protocol
+from tests.unity_server import TOKEN, UnityServer
 
 pytestmark = pytest.mark.slow
 DOWN = "http://127.0.0.1:9"
@@ -180,3 +183,45 @@ def test_table_that_a_pattern_no_longer_finds_is_lost(project: Project) -> None:
     project.drop()
     settings = with_discovered(project.settings(discover=True), lambda _: None)
     assert [row["condition"] for row in fleet_of(settings) if row["table"] == "clicks_of_lake"] == ["warned"]
+
+
+def unity_settings(folder: Path, unity: UnityServer) -> Settings:
+    return Settings.model_validate(
+        {
+            "storage": str(folder / "store"),
+            "catalogs": {"main": {"type": "unity", "host": unity.url, "token": TOKEN}},
+            "tables": [{"name": "events", "table": "main.silver.events"}],
+        }
+    )
+
+
+def test_ticks_and_a_refresh_look_a_table_up_once(project: Project, unity: UnityServer) -> None:
+    unity.add("main.silver.events", (project.folder / "clicks").as_uri())
+    settings = unity_settings(project.folder, unity)
+    for _ in range(3):
+        assert project.tick(settings) == {}
+    assert project.refresh(settings) == (0, 1, 2)
+    assert [request for request in unity.requests if "tables" in request] == [
+        "GET /api/2.1/unity-catalog/tables/main.silver.events"
+    ]
+
+
+def test_credentials_of_unity_are_used_by_ticks_and_runs_and_shown_nowhere(
+    project: Project, unity: UnityServer, s3_options: dict[str, Any]
+) -> None:
+    log = [protocol(), metadata(), add("a.parquet")]
+    with fsspec.open("s3://lake/vended/_delta_log/00000000000000000000.json", "wb", **s3_options) as file:
+        file.write(content(log))
+    aws = {"access_key_id": "vended-key", "secret_access_key": "vended-secret", "session_token": "vended-session"}
+    unity.add("main.silver.events", "s3://lake/vended")
+    unity.credentials, unity.expires_ms = {"aws_temp_credentials": aws}, system_clock() + 3_600_000
+    settings = unity_settings(project.folder, unity)
+    (table,) = settings.tables
+    own = table.model_copy(update={"storage_options": {"client_kwargs": s3_options["client_kwargs"]}})
+    settings = settings.with_tables([own], {})
+    assert project.tick(settings) == {}
+    assert project.refresh(settings) == (0,)
+    assert sum("credentials" in request for request in unity.requests) == 1
+    events = "".join(str(record) for record in project.instance.all_logs(project.instance.get_runs()[0].run_id))
+    stored = "".join(file.read_text("utf-8", "replace") for file in project.folder.rglob("*") if file.is_file())
+    assert not any(secret in f"{events}{stored}{settings!r}" for secret in (*aws.values(), TOKEN))

@@ -652,6 +652,18 @@ CATALOG_MISTAKES = {
         "tables[0].table: expected the",
     ),
     "path too": ("tables: [{name: a, path: /a, table: lake.b.a}]", "set path, or table and catalog, not both"),
+    "unknown type": (
+        "catalogs: {main: {type: nessie}}\ntables: []",
+        ":1: catalogs.main: expected a catalog with the type",
+    ),
+    "no type": ("catalogs: {main: {host: x}}\ntables: []", ":1: catalogs.main: expected a catalog with the type"),
+    "no mapping": ("catalogs: {main: unity}\ntables: []", ":1: catalogs.main: expected a catalog with the type"),
+    "no host": ("catalogs: {main: {type: unity}}\ntables: []", "catalogs.main.host: missing"),
+    "wrong host": (
+        "catalogs: {main: {type: unity, host: ftp://x}}\ntables: []",
+        "catalogs.main.host: Expected the host",
+    ),
+    "unknown key": ("catalogs: {lake: {type: glue, regoin: x}}\ntables: []", "catalogs.lake.regoin: unknown key, did"),
     "only a catalog": ("tables: [{name: a, path: /a, catalog: lake}]", "set path, or table and catalog, not both"),
 }
 
@@ -669,6 +681,8 @@ def test_mistake_about_a_catalog_is_one_sentence(case: str, tmp_path: Path) -> N
     [
         ("catalogs: {lake: {type: glue}}\ntables: [{name: a, table: lake.b.a}]", "b.a"),
         ("catalogs: {lake: {type: glue}}\ntables: [{name: a, table: b.a, catalog: lake}]", "b.a"),
+        ("catalogs: {main: {type: unity, host: x}}\ntables: [{name: a, table: main.b.a}]", "main.b.a"),
+        ("catalogs: {u: {type: unity, host: x}}\ntables: [{name: a, table: main.b.a, catalog: u}]", "main.b.a"),
     ],
 )
 def test_first_part_of_a_name_is_the_catalog_unless_another_is_named(text: str, name: str, tmp_path: Path) -> None:
@@ -681,6 +695,11 @@ def test_options_of_a_catalog_are_hidden(tmp_path: Path) -> None:
     settings = read_settings(write(tmp_path, f"catalogs: {{lake: {glue}}}\ntables: [{{name: a, table: lake.b.a}}]"), {})
     assert "hidden-key" not in repr(settings)
     assert redaction.redacted("hidden-key") != "hidden-key"
+    unity = "{type: unity, host: x, token: hidden-token}"
+    assert "hidden-token" not in repr(
+        read_settings(write(tmp_path, f"catalogs: {{u: {unity}}}\ndiscover: [{{path: /a}}]"))
+    )
+    assert redaction.redacted("hidden-token") != "hidden-token"
     with pytest.raises(ConfigError) as raised:
         read_settings(write(tmp_path, "catalogs: {lake: {type: glue, options: hidden-key}}\ntables: []"), {})
     assert "hidden-key" not in str(raised.value)
