@@ -16,6 +16,10 @@ from dagster._core.definitions.repository_definition import RepositoryLoadData
 from dagster.components.testing import DefsFolderSandbox, create_defs_folder_sandbox
 
 from deltasnap_assets import DeltaTableSnapshots, DeltaTableSnapshotsComponent
+from deltasnap_assets.settings.config import DEFAULT_STORAGE
+from deltasnap_core import SnapshotStore
+from tests.assets.followed_table import write as write_table
+from tests.driver_bases import use_driver_bases
 
 KIND = "deltasnap_assets.DeltaTableSnapshotsComponent"
 SHARED_JOBS = ("refresh_all_tables", "deltasnap_prune", "deltasnap_checkpoint", "deltasnap_fleet")
@@ -255,3 +259,25 @@ def test_state_in_the_project_is_read_instead_of_the_lake(project: DefsFolderSan
     found = keys_of(built(project))
     assert "one/delta_log" in found
     assert "two/delta_log" not in found
+
+
+@pytest.mark.slow
+def test_job_of_each_storage_stores_its_own_tables(project: DefsFolderSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+    for name, attributes in {
+        "bronze": tables("events"),
+        "silver": tables("clicks", storage="other"),
+        "gold": tables("orders", storage="other"),
+    }.items():
+        (table,) = attributes["tables"]
+        write_table(write(project, name, attributes) / table["name"], 0, 1)
+    defs, instance = built(project), dg.DagsterInstance.ephemeral()
+    shared = [name for name in names_of(defs) if name.startswith("refresh_all_tables")]
+    for name in shared:
+        assert defs.resolve_job_def(name).execute_in_process(instance=instance).success
+    stores = [SnapshotStore.open(None, project.project_root / each) for each in (DEFAULT_STORAGE, "other")]
+    found = [{name: store.versions(name) for name in ("events", "clicks", "orders")} for store in stores]
+    assert sorted(found, key=str) == sorted(
+        [{"events": [0, 1], "clicks": [], "orders": []}, {"events": [], "clicks": [0, 1], "orders": [0, 1]}], key=str
+    )
+    assert len(shared) == 2
