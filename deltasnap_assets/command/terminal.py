@@ -78,6 +78,12 @@ def print_problem(console: Console, kind: str, message: str) -> None:
     print_line(console, Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message)))
 
 
+def print_notice(text: str) -> None:
+    """Print one line on stderr, unless the command is quiet."""
+    if not Verbosity.is_quiet():
+        print_line(Console(stderr=True), shown(text))
+
+
 def working(what: str) -> AbstractContextManager[object]:
     """Show on a terminal what the command does meanwhile, unless it is quiet."""
     return nullcontext() if Verbosity.is_quiet() else Console(stderr=True).status(what)

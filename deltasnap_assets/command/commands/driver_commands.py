@@ -19,7 +19,7 @@ from deltasnap_assets.command.arguments import (
 )
 from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json, print_rows
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
-from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_line, print_notice, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core.support import TableLevel
@@ -124,7 +124,7 @@ def history(
         console.print(history_table(found.entries, console.width))
     if found.is_cut and limit is None:
         text = f"Only {DEFAULT_LIMIT} commits are shown; there are more. --limit N shows N of them."
-        print_line(Console(stderr=True), shown(text))
+        print_notice(text)
     if any(fault.mark == "error" for fault in found.faults) or any(isinstance(e, LostCommits) for e in found.entries):
         raise typer.Exit(1)
 

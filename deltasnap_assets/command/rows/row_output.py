@@ -27,7 +27,7 @@ from rich.text import Text
 from deltasnap_assets.command.arguments import is_device_or_pipe
 from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
-from deltasnap_assets.command.terminal import WIDEST, print_line, shown
+from deltasnap_assets.command.terminal import WIDEST, print_notice
 from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, Scan
 from deltasnap_core.errors import PredicateError
@@ -87,7 +87,7 @@ def write_collected(collected: CollectedRows, destination: RowDestination) -> No
     if collected.is_cut and (destination.is_default_limit or destination.is_full_table):
         more = "--format csv --limit 0 shows all" if destination.is_full_table else "--limit 0 shows all"
         text = f"Only {destination.limit:,} rows are shown; there are more. {more}."
-        print_line(Console(stderr=True), shown(text))
+        print_notice(text)
 
 
 def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.targets import Target, targets_of
-from deltasnap_assets.command.terminal import output_console, print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text, time_text
 from deltasnap_assets.settings.loading import load_settings
@@ -57,7 +57,7 @@ def _bill(target: Target, *, list_files: bool, price: float | None) -> _Row:
     if target.table is None:
         raise DeltaSnapError(target.problem or "there is no table")
     path, options = target.table.path, target.table.storage_options
-    with explaining(path, options), Console(stderr=True).status("Listing"), spark_aside(path):
+    with explaining(path, options), working("Listing"), spark_aside(path):
         bill = delta_log_of(path, options).update().tables.storage_bill(list_files=list_files)
     costs = {} if price is None or bill.total_bytes is None else {"monthly_cost": bill.total_bytes / _GB * price}
     return {"table": redacted(target.name), **asdict(bill), "total_bytes": bill.total_bytes, **costs}

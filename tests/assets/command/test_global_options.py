@@ -16,7 +16,7 @@ from tests.assets.command.cli_builders import (
     small_table,
     without_java,
 )
-from tests.builders import metadata, protocol, write_log
+from tests.builders import commit_info, metadata, protocol, write_log
 
 CONFIGURATION = "storage: store\ntables: [{name: events, path: lake/events}]\n"
 
@@ -104,6 +104,13 @@ def test_quiet_command_shows_no_progress(folder: Path) -> None:
     arguments = ("table", "events", "files", "--format", "csv")
     assert "Reading" in deltasnap(*arguments, folder=folder, **environment).stderr
     assert deltasnap("--quiet", *arguments, folder=folder, **environment).stderr == ""
+
+
+def test_quiet_command_does_not_report_that_rows_are_left_out(folder: Path) -> None:
+    write_log(folder / "lake" / "events", {version: [commit_info()] for version in range(2, 22)})
+    for arguments in (["history", "events"], ["table", "events", "history"]):
+        assert deltasnap(*arguments, folder=folder).stderr.startswith("Only 20 ")
+        assert deltasnap("--quiet", *arguments, folder=folder).stderr == ""
 
 
 def test_quiet_command_prints_errors(folder: Path) -> None:

@@ -27,7 +27,7 @@ from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind
 from deltasnap_core.support import LastPoll, problem_json, system_clock
 from tests.assets.checks.known import condition, fault, versions
-from tests.builders import metadata, protocol, write_log
+from tests.builders import commit_info, metadata, protocol, write_log
 
 
 def test_failing_table_does_not_delay_others(
@@ -257,7 +257,9 @@ def test_dry_run_shows_the_versions_to_materialize_and_stores_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
-    write_log(tmp_path / "events", {0: [protocol(), metadata()], **{version: [] for version in range(1, 5)}})
+    write_log(
+        tmp_path / "events", {0: [protocol(), metadata()], **{version: [commit_info()] for version in range(1, 5)}}
+    )
     tables = (
         "[{name: events, path: events}, {name: recent, path: events, versions: {since: 3}}, {name: gone, path: gone}]"
     )
