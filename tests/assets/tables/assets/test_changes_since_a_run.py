@@ -9,6 +9,7 @@ import pytest
 
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
 from deltasnap_assets.tables.assets.row_change_inputs import (
     ChangeSelection,
@@ -122,7 +123,7 @@ def test_changes_are_queried_in_the_store_or_the_log(since: int | None, from_log
     asked: list[Any] = []
     options: Any = {"key": ("id",), "net": True, "where": "x > 1", "columns": ("x",)}
     snapshots: Any = SimpleNamespace(
-        table=lambda _: SimpleNamespace(storage_options={"a": 1}),
+        table=lambda _: TableSettings(name="events", path="/lake/events", storage_options={"a": 1}),
         store=SimpleNamespace(row_changes_since=lambda *place, **wanted: asked.append((("store", *place), wanted))),
         log=lambda _: SimpleNamespace(row_changes=lambda *place, **wanted: asked.append((("log", *place), wanted))),
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
 from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, StoredRows, row_selection
 from deltasnap_core import ScanOptions
@@ -49,7 +50,8 @@ def test_rows_are_scanned_in_the_store_with_the_options_of_the_table() -> None:
         return SimpleNamespace(to_df=lambda: "frame", to_arrow=lambda: "arrow")
 
     snapshots: Any = SimpleNamespace(
-        table=lambda _: SimpleNamespace(storage_options={"a": 1}), store=SimpleNamespace(scan=scan)
+        table=lambda _: TableSettings(name="events", path="/lake/events", storage_options={"a": 1}),
+        store=SimpleNamespace(scan=scan),
     )
     manifest: Any = object()
     rows = StoredRows(snapshots, "events", manifest, RowSelection(where="x > 1", columns=("x",)))
