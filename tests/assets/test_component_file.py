@@ -45,6 +45,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
     ),
     "union": ({"tables": [{**TABLE, "versions": "soon"}]}, ("tables", 0, "versions"), "expected all, latest or"),
     "number": ({"tables": [{**TABLE, "poll_seconds": "often"}]}, ("tables", 0, "poll_seconds"), "valid integer"),
+    "option of a check": (
+        {"tables": [{**TABLE, "checks": {"small_files": {"enable": False}}}]},
+        ("tables", 0, "checks", "small_files", "enable"),
+        "unknown key, did you mean enabled?",
+    ),
+    "asset key": (
+        {"tables": [{**TABLE, "asset_key": "lake/x"}, {"name": "b", "path": "b", "asset_key": "lake/x"}]},
+        ("tables",),
+        "the tables events and b both have the asset key lake/x: choose another asset_key",
+    ),
     "missing": ({"tables": [{"name": "events"}]}, ("tables", 0, "path"), "missing"),
     "spark": ({"tables": [TABLE], "spark": {"remot": "x"}}, ("spark", "remot"), "did you mean remote?"),
     "variable of deltasnap.yaml": (
@@ -69,6 +79,7 @@ def test_mistake_is_reported_at_its_key_without_its_value(case: str) -> None:
 
 TEMPLATES: dict[str, dict[str, Any]] = {
     "a part": {"tables": [{**TABLE, "path": "s3://{{ env.STAGE }}/events", "poll_seconds": "{{ env.SECONDS }}"}]},
+    "asset key": {"tables": [{**TABLE, "asset_key": "{{ env.STAGE }}/events", "deps": ["raw/{{ env.STAGE }}"]}]},
     "in a list": {"tables": [{**TABLE, "owners": ["{{ env.OWNER }}"]}]},
     "all tables": {"tables": "{{ tables() }}"},
     "discover": {"discover": "{{ places() }}"},
@@ -211,6 +222,16 @@ def test_text_stays_a_text_even_if_it_is_a_literal_of_python(
     (value,) = table.storage_options.values()
     assert (value, type(value)) == (expected, type(expected))
     assert table.tags == {"cost": "1234"}
+
+
+@pytest.mark.slow
+def test_table_of_a_file_can_be_attached_to_an_asset_of_the_project() -> None:
+    keys = {"asset_key": "silver/events", "attach": True, "key_prefix": "deltasnap", "group": "silver"}
+    graph = built({"tables": [{**TABLE, **keys, "checks": {"fresh_table": {"enabled": False}}}]}).resolve_asset_graph()
+    segment = graph.get(dg.AssetKey(["deltasnap", "events", "log_segment"]))
+    assert (segment.group_name, segment.parent_keys) == ("silver", {dg.AssetKey(["silver", "events"])})
+    names = {key.name for key in graph.get(dg.AssetKey(["silver", "events"])).check_keys}
+    assert names == {"contiguous_log", "readable_checkpoint", "readable_protocol"}
 
 
 @pytest.mark.slow

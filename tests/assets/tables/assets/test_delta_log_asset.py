@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.fleet import asset_of
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags, observed_by_hand
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
@@ -147,3 +149,33 @@ def test_observation_and_checks_of_the_log_need_no_resource_of_runs(follower: Fo
     assert started.message == "Starting initialization of resources [deltasnap_no_inputs, io_manager]."
     names = [each.check_name for each in result.get_asset_check_evaluations()]
     assert names == ["contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table"]
+
+
+@pytest.mark.parametrize(("hours", "passed"), [(1, False), (24 * 365 * 100, True)])
+def test_freshness_checks_of_dagster_read_the_time_of_the_last_commit(
+    hours: int, passed: bool, follower: Follower
+) -> None:
+    """Also right after the table was observed for the first time: the commit is old."""
+    follower.write(0)
+    follower.observe()
+    checks = dg.build_last_update_freshness_checks(assets=[LOG], lower_bound_delta=timedelta(hours=hours))
+    job = dg.define_asset_job("fresh", dg.AssetSelection.checks_for_assets(LOG), executor_def=dg.in_process_executor)
+    defs = dg.Definitions.merge(follower.own, dg.Definitions(asset_checks=checks, jobs=[job]))
+    result = defs.resolve_job_def("fresh").execute_in_process(instance=follower.instance)
+    found = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
+    assert found["freshness_check"] is passed
+
+
+def test_lineage_alerts_and_the_fleet_follow_the_key_of_the_table(tmp_path: Path) -> None:
+    path = str(tmp_path / "events")
+    table = TableSettings(name="events", path=path, asset_key="silver/events", deps=("raw/clicks",))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    graph = build_definitions(settings).resolve_asset_graph()
+    own = graph.get(dg.AssetKey(["silver", "events"]))
+    assert own.parent_keys == {dg.AssetKey(["raw", "clicks"])}
+    assert own.child_keys == {dg.AssetKey(["events", "log_segment"])}
+    assert [asset_of(settings, name) for name in ("events", "lost", "no name")] == [
+        "silver/events",
+        "lost/delta_log",
+        None,
+    ]
