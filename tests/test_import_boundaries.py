@@ -37,8 +37,8 @@ LAYERS = {
     "deltasnap_core.storage": 1,
     "deltasnap_core.rules": 2,
     "deltasnap_core.log": 3,
-    "deltasnap_core.catalogs": 4,
     "deltasnap_core.replay": 4,
+    "deltasnap_core.catalogs": 5,
     "deltasnap_core.scan": 5,
     "deltasnap_core.snapshot": 6,
     "deltasnap_core.store": 7,
@@ -47,7 +47,13 @@ LAYERS = {
     "deltasnap_assets": 9,
 }
 # They may import PySpark; the pure folders only for types.
-PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.scan", "deltasnap_core.snapshot", "deltasnap_core.store")
+PYSPARK_USERS = (
+    "deltasnap_core.catalogs",
+    "deltasnap_core.replay",
+    "deltasnap_core.scan",
+    "deltasnap_core.snapshot",
+    "deltasnap_core.store",
+)
 FSSPEC_USERS = ("deltasnap_core.storage",)
 # These require a JVM in this process, or run Python on the executors.
 FORBIDDEN_NAMES = {

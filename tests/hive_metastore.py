@@ -1,0 +1,74 @@
+"""`python -m tests.hive_metastore FOLDER`: asks Spark's embedded Hive metastore for tables, and prints JSON.
+
+A process of its own: a JVM has one metastore. Spark without a Delta jar cannot register a Delta table, so tables are
+registered in another format, and their format is changed in the metastore's database, as Delta would have written it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from deltasnap_assets.spark.java import use_java
+from deltasnap_core import DeltaLog
+from deltasnap_core.catalogs import SparkCatalog
+from deltasnap_core.errors import CatalogError
+
+_CHANGE = "update TABLE_PARAMS set PARAM_VALUE = 'delta' where PARAM_KEY = 'spark.sql.sources.provider' and TBL_ID in "
+NAMES = ("silver.events", "spark_catalog.silver.events", "silver.files", "silver.view", "silver.gone", "nowhere.events")
+
+
+def main(folder: Path) -> None:
+    """Register the table in `FOLDER/my events` as `silver.events`, and print what the catalog answers."""
+    spark = _session(folder)
+    spark.sql("create database silver")
+    spark.sql("create table silver.files (id int) using parquet")
+    spark.sql("create view silver.view as select 1 as id")
+    for name in ("events", "forged"):
+        place = (folder / "my events").as_uri().replace("%20", " ")
+        spark.sql(f"create table silver.{name} (id int) using parquet comment 'clicks' location '{place}'")
+    spark.sql("alter table silver.forged set tblproperties ('x' = 'a\\nLocation: file:/etc')")
+    _as_delta(spark, folder)
+    catalog = SparkCatalog(spark)
+    answers: dict[str, Any] = {name: _answer(catalog, name) for name in (*NAMES, "silver.forged", "events")}
+    answers["pattern"] = catalog.tables("*.e*")
+    answers["all"] = catalog.tables("spark_catalog.silver.*")
+    answers["version"] = DeltaLog.for_table(spark, "silver.events", catalog=catalog).update().version
+    print(json.dumps(answers))
+
+
+def _session(folder: Path) -> SparkSession:
+    use_java()
+    settings: dict[str, Any] = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+    }
+    return SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+
+
+def _as_delta(spark: SparkSession, folder: Path) -> None:
+    database: Any = spark._jvm.java.sql.DriverManager.getConnection(  # type: ignore[union-attr]
+        f"jdbc:derby:;databaseName={folder}/metastore"
+    )
+    statement = database.createStatement()
+    statement.executeUpdate(f"{_CHANGE} (select TBL_ID from TBLS where TBL_NAME in ('events', 'forged'))")
+    database.close()
+
+
+def _answer(catalog: SparkCatalog, name: str) -> Any:
+    try:
+        found = catalog.table(name)
+    except CatalogError as error:
+        return error.reason
+    return [found.location, found.comment]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
