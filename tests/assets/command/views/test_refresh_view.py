@@ -28,6 +28,7 @@ from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind
 from deltasnap_core.support import LastPoll, problem_json, system_clock
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import commit_info, metadata, protocol, write_log
+from tests.driver_bases import use_driver_bases
 
 
 def test_failing_table_does_not_delay_others(
@@ -276,3 +277,28 @@ def test_dry_run_shows_the_versions_to_materialize_and_stores_nothing(
         assert instance.get_runs_count() == 0
         for name in ("events_versions", "recent_versions"):
             assert instance.get_dynamic_partitions(name) == []
+
+
+@pytest.mark.slow
+def test_dry_run_leaves_the_store_and_the_instance_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    write_log(tmp_path / "events", {0: [protocol(), metadata()], 1: [commit_info()]})
+    (tmp_path / "deltasnap.yaml").write_text("storage: store\ntables: [{name: events, path: events}]", encoding="utf-8")
+
+    def stored() -> tuple[dict[Path, bytes], object, int]:
+        with dg.DagsterInstance.get() as instance:
+            partitions, runs = instance.get_dynamic_partitions("events_versions"), instance.get_runs_count()
+        files = {file: file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()}
+        return files, partitions, runs
+
+    assert CliRunner().invoke(app, ["refresh"]).exit_code == 0
+    before = stored()
+    assert before[1:] == (["0", "1"], 1)
+    nothing = CliRunner().invoke(app, ["refresh", "--dry-run"]).stdout
+    assert nothing == "events: nothing to do (All versions of events are materialized.)\n"
+    write_log(tmp_path / "events", {2: [commit_info()], 3: [commit_info()]})
+    assert CliRunner().invoke(app, ["refresh", "--dry-run"]).stdout == "events: 2 to 3\n"
+    assert stored() == before
