@@ -139,6 +139,12 @@ def test_local_instance_is_beside_the_configuration(folder: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "events: 0 to 1\n")
     assert (folder / ".deltasnap" / "dagster_home" / "dagster.yaml").is_file()
     assert not list((folder / "deep" / "er").iterdir())
+    (folder / "deep" / "other.yaml").write_text(CONFIGURATION.replace("lake", "../lake"), encoding="utf-8")
+    for place in (folder, folder / "deep"):  # one instance for all folders and files
+        deltasnap(
+            "--config", str(folder / "deep" / "other.yaml"), "refresh", "--dry-run", folder=place, DAGSTER_HOME=""
+        )
+    assert [home.parent for home in folder.rglob("dagster_home")] == [folder / ".deltasnap"]
 
 
 @pytest.mark.parametrize("command", [["refresh"], ["doctor"], ["fleet"], ["refresh", "--dry-run"]], ids=" ".join)
