@@ -11,12 +11,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 from pyspark.sql import SparkSession
 
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.fleet import fleet_of
+from deltasnap_assets.runs.memory import LOOKS
+from deltasnap_assets.runs.observe import Asked
+from deltasnap_assets.runs.polls import polled
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.located import use_session
 from deltasnap_assets.spark.java import use_java
 from deltasnap_core import DeltaLog
 from deltasnap_core.catalogs import SparkCatalog
 from deltasnap_core.errors import CatalogError
+from deltasnap_core.replay.sessions import provider_of
 
 _CHANGE = "update TABLE_PARAMS set PARAM_VALUE = 'delta' where PARAM_KEY = 'spark.sql.sources.provider' and TBL_ID in "
 NAMES = ("silver.events", "spark_catalog.silver.events", "silver.files", "silver.view", "silver.gone", "nowhere.events")
@@ -37,8 +47,38 @@ def main(folder: Path) -> None:
     answers: dict[str, Any] = {name: _answer(catalog, name) for name in (*NAMES, "silver.forged", "events")}
     answers["pattern"] = catalog.tables("*.e*")
     answers["all"] = catalog.tables("spark_catalog.silver.*")
+    answers["app"] = _followed(spark, folder)
     answers["version"] = DeltaLog.for_table(spark, "silver.events", catalog=catalog).update().version
     print(json.dumps(answers))
+
+
+def _followed(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Follow `hive.silver.events` as in a project: a tick, a refresh, and ticks of processes without a session."""
+    instance = dg.DagsterInstance.ephemeral()
+    first, settings, later = _settings(folder), _settings(folder), _settings(folder)
+    answers: dict[str, Any] = {"before": _tick(first, instance)}
+    use_session(settings.tables, provider_of(spark))
+    defs = build_definitions(settings, spark=spark)
+    answers["refresh"] = refresh_table(defs, settings, settings.tables[0], instance, log_level="ERROR")
+    answers["after"] = _tick(later, instance)
+    (row,) = fleet_of(later)
+    return {**answers, "condition": row["condition"]}
+
+
+def _settings(folder: Path) -> Settings:
+    return Settings.model_validate(
+        {
+            "storage": str(folder / "store"),
+            "catalogs": {"hive": {"type": "spark"}},
+            "tables": [{"name": "events", "table": "hive.silver.events"}],
+        }
+    )
+
+
+def _tick(settings: Settings, instance: dg.DagsterInstance) -> list[str]:
+    LOOKS.clear()  # as in a new process
+    _, problems = polled(settings, settings.tables, instance, Asked.TICK, {"events": None})
+    return [str(error) for error in problems.values()]
 
 
 def _session(folder: Path) -> SparkSession:

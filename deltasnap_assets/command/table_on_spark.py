@@ -19,12 +19,16 @@ from deltasnap_core.support import logger_of
 _log = logger_of(__name__)
 
 
+def sessions_of(spark: SparkSettings) -> RunSession:
+    """Return the configured session of a command. It starts when it is needed."""
+    return RunSession(PlainSession(session_config(spark)), _log.info)
+
+
 def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
     """Return the log of a table. Its queries raise JavaError if they need Spark and it cannot start."""
     spark = configured_spark()
-    sessions = RunSession(PlainSession(session_config(spark)), _log.info)
     return DeltaLog.for_table(
-        sessions, path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
+        sessions_of(spark), path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
     )
 
 

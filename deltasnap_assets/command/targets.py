@@ -12,6 +12,7 @@ from typing import Any
 from deltasnap_assets.settings.config import TableSettings, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_discovered
 from deltasnap_assets.settings.loading import find_config, read_settings
+from deltasnap_assets.settings.located import needs_session, use_session
 from deltasnap_core.support import LOG_FOLDER, is_url
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -62,6 +63,10 @@ def configured(text: str) -> TableSettings | None:
     found = [table for table in settings.tables if table.name == text]
     if not found and settings.discover:
         found = [table for table in with_discovered(settings, lambda _: None).tables if table.name == text]
+    if found and needs_session(found[0]):
+        from deltasnap_assets.command.table_on_spark import sessions_of  # noqa: PLC0415  # slow to load
+
+        use_session(found, sessions_of(settings.spark))
     return found[0] if found else None
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, PrivateAttr, SecretStr, Tag, field_validator
 
 from deltasnap_assets.settings.settings_model import SettingsModel
-from deltasnap_core.catalogs import Catalog, GlueCatalog, UnityCatalog
-from deltasnap_core.support import RememberedCatalog
+from deltasnap_core.catalogs import Catalog, CatalogTable, GlueCatalog, SparkCatalog, UnityCatalog
+from deltasnap_core.errors import CatalogError
+from deltasnap_core.support import RememberedCatalog, SparkProvider
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NAME_PART, _PATTERN_PART = r"[^.*?\[\]/\s`]+", r"[^./\s`]+"
 
@@ -26,6 +30,10 @@ class _CatalogSettings(SettingsModel):
     @property
     def catalog(self) -> Catalog:
         """The catalog. One object serves a process."""
+        return self._remembered
+
+    @property
+    def _remembered(self) -> RememberedCatalog:
         if self._opened is None:
             self._opened = RememberedCatalog(self._open())
         return self._opened
@@ -81,13 +89,52 @@ class UnityCatalogSettings(_CatalogSettings):
         return host
 
 
+class SparkCatalogSettings(_CatalogSettings):
+    """The catalogs of the Spark session, such as Hive's metastore. Runs look tables up, ticks use what runs found."""
+
+    type: Literal["spark"]
+    """`spark`."""
+    _sessions: SparkProvider | None = PrivateAttr(default=None)
+
+    def use(self, sessions: SparkProvider) -> None:
+        """Ask the catalog of this session from now on."""
+        self._sessions, self._opened = sessions, None
+
+    def recall(self, name: str, location: str) -> None:
+        """Use a location that a run found, until a session is used. name: in the catalog."""
+        if self._sessions is None and not self._remembered.has(name):
+            self._remembered.remember(CatalogTable.of(name, location))
+
+    def session(self, reason: str) -> SparkSession:
+        """Return the session. Errors: CatalogError if there is none in this process."""
+        if self._sessions is None:
+            raise CatalogError(
+                table=reason,
+                reason="its location is not known yet. A process with a Spark session finds it: refresh the table once",
+            )
+        return self._sessions.session(reason)
+
+    def setting(self, name: str) -> str | None:
+        """Return a property of the session; None: it is not set."""
+        return None if self._sessions is None else self._sessions.setting(name)
+
+    def _open(self) -> Catalog:
+        return SparkCatalog(self)
+
+
 def _type_of(values: Any) -> Any:
     return values.get("type") if isinstance(values, dict) else getattr(values, "type", None)
 
 
 CatalogSettings = Annotated[
-    Annotated[GlueCatalogSettings, Tag("glue")] | Annotated[UnityCatalogSettings, Tag("unity")],
+    Annotated[GlueCatalogSettings, Tag("glue")]
+    | Annotated[UnityCatalogSettings, Tag("unity")]
+    | Annotated[SparkCatalogSettings, Tag("spark")],
     Discriminator(_type_of),
 ]
 """One catalog; its `type` selects the class."""
-CATALOG_TYPES: dict[str, type[SettingsModel]] = {"glue": GlueCatalogSettings, "unity": UnityCatalogSettings}
+CATALOG_TYPES: dict[str, type[SettingsModel]] = {
+    "glue": GlueCatalogSettings,
+    "unity": UnityCatalogSettings,
+    "spark": SparkCatalogSettings,
+}

@@ -11,7 +11,7 @@ from deltasnap_assets.runs.planning.data_version import last_data_change
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.settings.located import located
+from deltasnap_assets.settings.located import located, use_session
 from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
@@ -53,6 +53,7 @@ class RunSnapshots:
         self._checked_names = set[str]()
         self._settings = settings
         self._sessions = sessions
+        use_session(settings.tables, sessions)
         self._listed_logs = dict(listed_logs or {})
         self._queries_ahead = queries_ahead
         self._engine: EngineUse = engine or settings.spark.engine

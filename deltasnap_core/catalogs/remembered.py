@@ -23,6 +23,15 @@ class RememberedCatalog:
         self._catalog, self._clock = catalog, clock
         self._found: dict[str, tuple[float, CatalogTable | CatalogError]] = {}
 
+    def remember(self, table: CatalogTable) -> None:
+        """Remember a table that is known from elsewhere, as if the catalog had been asked now."""
+        self._found[table.name] = self._clock() + _SECONDS, table
+
+    def has(self, name: str) -> bool:
+        """Return whether a table is remembered."""
+        until, found = self._found.get(name, (0.0, None))
+        return isinstance(found, CatalogTable) and self._clock() < until
+
     def table(self, name: str) -> CatalogTable:
         """See Catalog."""
         until, found = self._found.get(name, (0.0, None))

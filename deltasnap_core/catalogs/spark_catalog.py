@@ -66,6 +66,8 @@ class SparkCatalog:
     def _query(self, name: str, sql: str) -> list[Any]:
         try:
             return self._sessions.session("the names of tables").sql(sql).collect()
+        except CatalogError:  # of the provider
+            raise
         except Exception as error:  # noqa: BLE001  # PySpark is loaded by the session only, and a catalog has its own
             condition = getattr(error, "getCondition", lambda: None)()
             reason = f"the catalog of the session fails: {one_line(str(error))[:_MAX_SHOWN]}"

@@ -21,6 +21,7 @@ from deltasnap_assets.runs.condition.poll_findings import (
 )
 from deltasnap_assets.runs.condition.taken_names import other_path
 from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
+from deltasnap_assets.settings.located import location_to_record
 from deltasnap_core import (
     Problem,
     ProblemKind,
@@ -95,6 +96,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
         small_file_bytes=table.checks.small_file_bytes,
         owners=table.owners,
         path=redacted(table.place),
+        location=location_to_record(table, before.location),
     )
 
 

@@ -154,6 +154,7 @@ class LastPoll(JsonRecord):
                       recorded.
     owners:           of the table, as configured.
     path:             URL of the table, without credentials, or its name in a catalog.
+    location:         URL of a table that only a Spark session can find by its name; None: of another table.
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
     """
 
@@ -176,6 +177,7 @@ class LastPoll(JsonRecord):
     counted_files: Mapping[str, Any] | None = field(default=None, repr=False)
     owners: tuple[str, ...] = ()
     path: str | None = None
+    location: str | None = None
     points: Annotated[Points, BeforeValidator(_points_of)] = field(default_factory=dict, repr=False)
 
     @classmethod

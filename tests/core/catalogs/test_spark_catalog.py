@@ -56,6 +56,18 @@ def test_patterns_find_delta_tables_of_hive(hive: tuple[Path, dict[str, Any]]) -
 
 
 @pytest.mark.spark
+@pytest.mark.slow
+def test_ticks_without_a_session_use_the_location_that_a_refresh_found(hive: tuple[Path, dict[str, Any]]) -> None:
+    app = hive[1]["app"]
+    assert app["refresh"] == [0, 1]
+    assert app["after"] == []
+    assert app["condition"] != "broken"
+    (error,) = app["before"]
+    assert "hive.silver.events" in error
+    assert "its location is not known yet" in error
+
+
+@pytest.mark.spark
 def test_table_of_the_session_catalog_that_is_not_delta_is_one_sentence(spark: SparkSession) -> None:
     spark.sql("create table if not exists default.plain (id int) using parquet")
     try:
