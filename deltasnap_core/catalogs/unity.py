@@ -14,15 +14,27 @@ from deltasnap_core.clock import Clock, system_clock
 from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import CatalogError, one_line
 from deltasnap_core.log.catalog import DELTA, CatalogTable, name_parts, not_delta
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.protocol.log_files.file_names import (
+    LOG_FOLDER,
+    STAGED_COMMIT_FOLDER,
+    LogFileKind,
+    ParsedLogPath,
+)
+from deltasnap_core.protocol.table_features import CATALOG_MANAGED
 from deltasnap_core.redaction import hide_secrets, learn_options, learn_url, redacted, safe_repr
+from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import is_transient, retrying
 from deltasnap_core.storage.temporary_options import TemporaryOptions
+from deltasnap_core.storage.urls import join_url, to_url
 
 _API = "/api/2.1/unity-catalog"
 _EXAMPLE = "catalog.schema.table"
 _TIMEOUT_SECONDS = (5, 15)
 _LONGEST_PAUSE_SECONDS = 10.0
 _MAX_SHOWN = 300
+_FEATURE = "delta.feature."
+_MAX_COMMITS = 100_000
 _UNLIMITED_MS = 10 * 60 * 1000
 """How long credentials count as valid if the answer does not say it."""
 _ADVICE = {
@@ -83,11 +95,15 @@ class UnityCatalog:
         found = CatalogTable.of(
             name, info.get("storage_location"), comment=info.get("comment"), owner=info.get("owner")
         )
-        if found.location.startswith("file:"):
+        table_id, is_managed = info.get("table_id"), _is_catalog_managed(info)
+        if found.location.startswith("file:") and not is_managed:
             return found
-        table_id = info.get("table_id")
         if not isinstance(table_id, str) or not table_id:
             raise CatalogError(table=name, reason="the catalog gives no `table_id`, so it gives no credentials")
+        if is_managed:
+            found = replace(found, commits=self._commits(name, table_id, str(info["storage_location"])))
+        if found.location.startswith("file:"):
+            return found
         options = TemporaryOptions(lambda: self._credentials(name, table_id, found.location), self._clock)
         return replace(found, storage_options=options)
 
@@ -110,6 +126,32 @@ class UnityCatalog:
         expires = answer.get("expiration_time")
         until_ms = expires if isinstance(expires, int) else self._clock() + _UNLIMITED_MS
         return _options(name, answer, location), until_ms
+
+    def _commits(self, name: str, table_id: str, uri: str) -> CatalogCommits:
+        """Return the ratified commits that are not published yet; `NO_CATALOG` if the catalog has no API for them.
+
+        Each answer has some of them, in any order, from a version on.
+        """
+        found = dict[int, FileStatus]()
+        while len(found) < _MAX_COMMITS:
+            start = max(found, default=-1) + 1
+            body = {"table_id": table_id, "table_uri": uri, "start_version": start}
+            try:
+                answer = self._request(name, "GET", "/delta/preview/commits", json=body)
+                new, latest = _commits_of(answer, to_url(uri))
+                is_last = latest in new or new.keys() <= found.keys()
+                found |= new
+                if is_last:
+                    tail = tuple(found[version] for version in sorted(found))
+                    return CatalogCommits(log_tail=tail, max_version=latest if latest >= 0 else None)
+            except CatalogError as error:
+                if getattr(error.__cause__, "status_code", None) in (404, 501):
+                    return NO_CATALOG
+                raise
+            except (KeyError, TypeError, ValueError) as error:
+                reason = f"the catalog gives commits that cannot be used: {one_line(str(error))[:_MAX_SHOWN]}"
+                raise CatalogError(table=name, reason=reason) from error
+        raise CatalogError(table=name, reason=f"the catalog has more than {_MAX_COMMITS} unpublished commits")
 
     def _pages(self, name: str, kind: str, **parameters: str) -> Iterator[Mapping[str, Any]]:
         token: object = None
@@ -172,6 +214,31 @@ class UnityCatalog:
 def is_delta(info: Mapping[str, Any]) -> bool:
     """Return whether a table of Unity Catalog is a Delta table with a folder of its own."""
     return str(info.get("data_source_format")).lower() == DELTA and "VIEW" not in str(info.get("table_type"))
+
+
+def _is_catalog_managed(info: Mapping[str, Any]) -> bool:
+    properties = info.get("properties")
+    found = properties if isinstance(properties, dict) else {}
+    return any(found.get(f"{_FEATURE}{feature}") == "supported" for feature in CATALOG_MANAGED)
+
+
+def _commits_of(answer: Mapping[str, Any], table: str) -> tuple[dict[int, FileStatus], int]:
+    """Return the commits of an answer by version, and the latest version. Errors: as `_commit`."""
+    latest = answer["latest_table_version"]
+    if not isinstance(latest, int):
+        raise TypeError(f"expected a number as latest_table_version, found {latest!r}")
+    return dict(_commit(row, table) for row in answer.get("commits") or []), latest
+
+
+def _commit(row: Mapping[str, Any], table: str) -> tuple[int, FileStatus]:
+    """Return version and file of a ratified commit. Errors: KeyError, TypeError, ValueError for another content."""
+    version, name = row["version"], row["file_name"]
+    parsed = ParsedLogPath.parse(name)
+    if "/" in name or parsed is None or parsed.kind is not LogFileKind.STAGED_COMMIT or parsed.version != version:
+        raise ValueError(f"expected the file of a staged commit of version {version}, found {name!r}")
+    path = join_url(table, f"{LOG_FOLDER}/{STAGED_COMMIT_FOLDER}/{name}")
+    size, time_ms = int(row["file_size"]), int(row["file_modification_timestamp"])
+    return version, FileStatus(path=path, size=size, modification_time=time_ms)
 
 
 def _kind(info: Mapping[str, Any]) -> str:

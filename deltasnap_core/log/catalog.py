@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from deltasnap_core.errors import CatalogError
@@ -77,10 +77,10 @@ class Catalog(Protocol):
         ...
 
 
-def located(catalog: Catalog, name: str, own: Mapping[str, Any] | None = None) -> tuple[str, Mapping[str, Any]]:
-    """Return folder and storage options of a table. own: replace those of the catalog. Errors: CatalogError."""
+def located(catalog: Catalog, name: str, own: Mapping[str, Any] | None = None) -> CatalogTable:
+    """Return a table. own: storage options that replace those of the catalog. Errors: CatalogError."""
     table = catalog.table(name)
-    return table.location, with_own_options(table.storage_options, own or {})
+    return replace(table, storage_options=with_own_options(table.storage_options, own or {}))
 
 
 def name_parts(name: str, expected: str) -> list[str]:

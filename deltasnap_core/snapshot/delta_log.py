@@ -93,12 +93,14 @@ class DeltaLog:
                             cached snapshot. None: the session's `spark.databricks.delta.stalenessLimit`, otherwise 0.
         options:            None, and fields that are None: use the session's properties, see SnapshotOptions.
         store:              reads the log instead of fsspec.
-        catalog:            knows the table by its name. `storage_options` replace those that it gives.
+        catalog:            knows the table by its name. `storage_options` replace those that it gives. If the catalog
+                            manages the table, pass `catalog.table(name).commits` to `update` and `get_snapshot_at`.
         The last hundred tables stay cached, with all data read from them, even if they are no longer used.
         Errors: ValueError for an invalid session property; CatalogError.
         """
         if catalog is not None:
-            path, storage_options = located(catalog, os.fspath(path), storage_options)
+            table = located(catalog, os.fspath(path), storage_options)
+            path, storage_options = table.location, table.storage_options
         url = to_url(path)
         sessions = provider_of(spark)
         options = with_session_defaults(sessions, options or SnapshotOptions())

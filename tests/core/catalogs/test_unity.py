@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import DeltaLog, open_table
+from deltasnap_core import CatalogCommits, DeltaLog, open_table
 from deltasnap_core.catalogs import CatalogTable, UnityCatalog
 from deltasnap_core.errors import CatalogError
 from deltasnap_core.redaction import REDACTED
 from deltasnap_core.storage.temporary_options import TemporaryOptions
-from tests.builders import add, content, metadata, protocol, write_log
+from tests.builders import UUIDS, add, commit_info, content, metadata, protocol, staged_commit_file, write_log
 from tests.unity_server import TOKEN, UnityServer
 
 HOUR_MS = 3_600_000
@@ -243,3 +243,68 @@ def test_secrets_are_never_shown(unity: UnityServer, caplog: pytest.LogCaptureFi
         dict(table.storage_options)
     shown = f"{catalog!r} {table!r} {table.storage_options!r} {caplog.text}"
     assert not any(secret in shown for secret in (TOKEN, *AWS.values()))
+
+
+MANAGED = {"properties": {"delta.feature.catalogManaged": "supported"}, "table_type": "MANAGED"}
+
+
+def ratified(folder: Path, versions: range) -> list[dict[str, Any]]:
+    """Write staged commits of a table, and return them as the catalog does."""
+    found = []
+    for version in versions:
+        name = staged_commit_file(version, UUIDS[version])
+        file = folder / "_delta_log" / "_staged_commits" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content([commit_info(inCommitTimestamp=version), add(f"{version}")]))
+        size = file.stat().st_size
+        times = {"timestamp": version, "file_modification_timestamp": version}
+        found.append({"version": version, "file_name": name, "file_size": size, **times})
+    return found
+
+
+def managed(unity: UnityServer, folder: Path) -> None:
+    features = protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged", "inCommitTimestamp"])
+    enabled = {"delta.enableInCommitTimestamps": "true"}
+    first = [commit_info(inCommitTimestamp=0), features, metadata(configuration=enabled)]
+    write_log(folder, {0: first, 1: [commit_info(inCommitTimestamp=1), add("1")]})
+    unity.add("main.silver.events", folder.as_uri(), **MANAGED)
+
+
+def test_ratified_commits_of_all_answers_are_part_of_a_managed_table(unity: UnityServer, tmp_path: Path) -> None:
+    managed(unity, tmp_path)
+    commits = ratified(tmp_path, range(2, 7))
+    unity.commits = {"id-of-main.silver.events": {"commits": commits, "latest_table_version": 6}}
+    table = open_table("main.silver.events", catalog=catalog_of(unity))
+    assert (table.version, table.files().count()) == (6, 6)
+    assert open_table("main.silver.events", version=4, catalog=catalog_of(unity)).files().count() == 4
+    assert sum("commits" in request for request in unity.requests) == 6
+
+
+@pytest.mark.parametrize("latest", [-1, 1])
+def test_managed_table_whose_commits_are_all_published_is_read(latest: int, unity: UnityServer, tmp_path: Path) -> None:
+    managed(unity, tmp_path)
+    unity.commits = {"id-of-main.silver.events": {"commits": [], "latest_table_version": latest}}
+    assert open_table("main.silver.events", catalog=catalog_of(unity)).version == 1
+
+
+def test_catalog_without_an_api_for_commits_gives_the_published_ones(unity: UnityServer, tmp_path: Path) -> None:
+    managed(unity, tmp_path)
+    assert catalog_of(unity).table("main.silver.events").commits == CatalogCommits()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"file_name": "../../00000000000000000002.json"},
+        {"file_name": 7},
+        {"version": 3},
+        {"file_size": "many"},
+        {"file_modification_timestamp": None},
+    ],
+)
+def test_commit_with_other_content_is_an_error(changed: dict[str, Any], unity: UnityServer, tmp_path: Path) -> None:
+    managed(unity, tmp_path)
+    (commit,) = ratified(tmp_path, range(2, 3))
+    unity.commits = {"id-of-main.silver.events": {"commits": [commit | changed], "latest_table_version": 2}}
+    with pytest.raises(CatalogError, match="commits that cannot be used"):
+        catalog_of(unity).table("main.silver.events")
