@@ -14,7 +14,7 @@ from deltasnap_assets.command.completion import table_names
 from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core.support import learn_options, milliseconds
 
-_WORD = re.compile(r"[A-Za-z0-9_]+")
+_WORDS = re.compile(r"\w[^/\\:]*")  # a name in the configuration or a catalog; other texts are paths or URLs
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,{_NAME.pattern})*")
 
@@ -70,7 +70,7 @@ TablePath = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A table's folder or URL, or its configured name.",
+        help="A table's folder or URL, or its name.",
         callback=_not_empty,
         autocompletion=table_names,
     ),
@@ -108,12 +108,12 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
 
 
 def table_at(text: str, option: list[str] | None) -> tuple[str, dict[str, Any]]:
-    """Return path and storage options of a table: of the one with this configured name, or at this path.
+    """Return path and storage options of a table: of the one with this name, or at this path.
 
     option: as given. Errors: typer.BadParameter; CatalogError; ConfigError if the text may be a name.
     """
     options = storage_options(option)
-    if not _WORD.fullmatch(text):
+    if not _WORDS.fullmatch(text):
         return text, options
     from deltasnap_assets.command.targets import configured  # noqa: PLC0415  # slow to load, and a path needs none
     from deltasnap_assets.settings.located import located  # noqa: PLC0415

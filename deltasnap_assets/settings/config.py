@@ -204,8 +204,8 @@ class _FollowedSettings(SettingsModel):
         return name if self._catalog is None or self.catalog is not None else self._catalog.own_name(name)
 
     def in_catalog(self, catalogs: Mapping[str, CatalogSettings]) -> None:
-        """Choose the catalog of `table`. Errors: ValueError if none has its key."""
-        if self.table is None:
+        """Choose the catalog of `table`, unless it is known. Errors: ValueError if none has its key."""
+        if self.table is None or self._catalog is not None:
             return
         key = self.catalog or self.table.partition(".")[0]
         if key not in catalogs:

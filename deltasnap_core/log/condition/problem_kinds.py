@@ -179,8 +179,8 @@ TEMPLATES: dict[ProblemKind, Template] = {
     ProblemKind.CATALOG_FAILED: Template(
         "error",
         "catalog: {place}: {reason:.}",
-        "Check the name of the table, the keys of its catalog and the permissions there. If the catalog does not "
-        "respond, nothing is to be done: the next poll tries again.",
+        "Check the name, the keys of the catalog and the permissions there. If the catalog does not respond, the next "
+        "poll tries again.",
         "{reason}",
     ),
     ProblemKind.MISSING_COMMIT: Template(
