@@ -60,7 +60,7 @@ class Verbosity:
         """Print lines of this level and above, also those that are logged."""
         cls.least = least
         for logger in map(logging.getLogger, _LOGGERS):
-            logger.setLevel(min(least, logging.WARNING))
+            logger.setLevel(least if least < logging.WARNING else logging.NOTSET)
             for handler in logger.handlers:
                 if isinstance(handler, WarningLines):
                     handler.setLevel(least)

@@ -90,19 +90,24 @@ def prune_job(settings: Settings) -> dg.JobDefinition:
     materialized again.
     """
     description = "Removes old versions of a table and unreferenced files from the snapshot store."
-    return _job_of(_prune_store, PRUNE_JOB, description, settings)
+    return _job_of(_prune_store, PRUNE_JOB, "deltasnap_prune_store", description, settings)
 
 
 def checkpoint_job(settings: Settings) -> dg.JobDefinition:
     """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. It never runs automatically."""
     description = "Writes a checkpoint into the log of a table, so that readers can skip earlier commits."
-    return _job_of(_write_checkpoint, CHECKPOINT_JOB, description, settings)
+    return _job_of(_write_checkpoint, CHECKPOINT_JOB, "deltasnap_write_checkpoint", description, settings)
 
 
-def _job_of(step: Callable[..., None], name: str, description: str, settings: Settings) -> dg.JobDefinition:
-    """Return a job of one step with a partition per table. It tags its runs like those of the table's job."""
+def _job_of(
+    step: Callable[..., None], name: str, op_name: str, description: str, settings: Settings
+) -> dg.JobDefinition:
+    """Return a job of one step with a partition per table. It tags its runs like those of the table's job.
+
+    op_name: of the step, a key in the configuration of a run.
+    """
     op = dg.op(
-        name=settings.own_name(f"{name}_of_table"),
+        name=settings.own_name(op_name),
         out=dg.Out(dg.Nothing),
         required_resource_keys={settings.own_name(SNAPSHOTS_KEY)},
     )(step)

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.refresh import refresh_table
@@ -43,8 +44,9 @@ class Refreshed(FollowedTable):
         return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR")
 
     def verdict(self, check: str) -> tuple[bool, str]:
-        """Return whether a check of the log passed, and its severity."""
-        key = dg.AssetCheckKey(dg.AssetKey(["events", "delta_log"]), check)
+        """Return whether a check passed, and its severity."""
+        (asset,) = (each.asset for each in CHECKS if each.name == check)
+        key = dg.AssetCheckKey(dg.AssetKey(["events", asset]), check)
         (record,) = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
         assert record.event is not None
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
