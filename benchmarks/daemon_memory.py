@@ -12,7 +12,8 @@ from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.processes import run_child
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 
 _TABLES = 24
 """So many tables share a sensor."""

@@ -24,8 +24,9 @@ from benchmarks.processes import HOST, free_port, is_listening
 from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.support import LOG_FOLDER, commit_file
 
 _DEFINED = {1_000: 3, 3_000: 8}

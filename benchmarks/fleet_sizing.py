@@ -21,8 +21,9 @@ from benchmarks.measure import Finding, Samples
 from benchmarks.sizing import Costs, Fleet, load_of, recommended_poll
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_assets.settings.table_settings import TableSettings
 
 _FEW, _SOME, _MANY = 100, 300, 1_000
 _REFRESHED = 10

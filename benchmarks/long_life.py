@@ -21,7 +21,8 @@ from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_core import DeltaLog, SnapshotStore
 
 R = TypeVar("R")

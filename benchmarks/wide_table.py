@@ -15,7 +15,8 @@ from benchmarks.measure import Aim, Finding, Samples, Side, time_in_turn
 from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 
 _COLUMNS = 10_000
 

@@ -14,9 +14,10 @@ from deltasnap_assets.runs.planning.names import job_name, version_keys
 from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.store_place import check_store_place
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.fleet_asset import (
     fleet_asset,

@@ -33,17 +33,11 @@ from deltasnap_assets.dagster_internals import (
     TranslationFnResolver,
 )
 from deltasnap_assets.runs.planning.names import asset_key
-from deltasnap_assets.settings.config import (
-    ASSET_NAMES,
-    DEFAULT_FLEET_ASSET,
-    DEFAULT_STORAGE,
-    TABLE_ASSET,
-    Settings,
-    TableSettings,
-)
+from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE, Settings
 from deltasnap_assets.settings.discovery import FoundTable, found_from_json, found_tables, found_to_json, with_found
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_assets.settings.store_place import check_store_place
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TableSettings
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import redacted, safe_repr
 

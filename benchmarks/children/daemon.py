@@ -12,7 +12,8 @@ import dagster as dg
 from benchmarks.children.reporting import arguments, process_mib, report
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 
 
 class _Clock:

@@ -23,8 +23,9 @@ from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import TableRuns, failed_run
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from deltasnap_assets.settings.catalogs import UnityCatalogSettings, is_table_name
-from deltasnap_assets.settings.config import Settings, TableSettings, is_dagster_name
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_discovered
 from deltasnap_assets.settings.loading import find_config, read_settings
 from deltasnap_assets.settings.located import needs_session, use_session
+from deltasnap_assets.settings.table_settings import TableSettings, is_dagster_name
 from deltasnap_core.support import LOG_FOLDER, is_url
 
 _PATTERN = re.compile(r"[*?\[]")

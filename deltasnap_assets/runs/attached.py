@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import dagster as dg
 
 from deltasnap_assets.runs.planning.names import table_key
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 
 _STUB = "dagster/auto_created_stub_asset"
 """The metadata entry of an asset that Dagster adds because another one depends on it, or has checks for it."""

@@ -25,7 +25,7 @@ from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.planning.plan import Plan, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.table_runs import MissedRun, versions_of_run
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import LogStatus, Problem, ProblemKind, TableCondition, VersionRanges, Where
 

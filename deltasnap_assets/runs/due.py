@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import Problem, TableCondition, VersionRanges
 from deltasnap_core.support import LastPoll
 

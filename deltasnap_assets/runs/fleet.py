@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import TABLE_ASSET, Settings, default_asset, is_dagster_name
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
+from deltasnap_assets.settings.table_settings import TABLE_ASSET, default_asset, is_dagster_name
 from deltasnap_core import Problem, ProblemKind, Where
 from deltasnap_core.support import (
     TableStatus,

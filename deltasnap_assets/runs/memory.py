@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from deltasnap_assets.quantities import span_text, time_text
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import TableCondition
 from deltasnap_core.support import CommonVersion, LogListing
 

@@ -19,7 +19,8 @@ from deltasnap_assets.runs.planning.plan import Known, Stored
 from deltasnap_assets.runs.shared_store import unshared_store
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import MissedRun, TableRuns, failed_run
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import LogCursor, LogStatus, Problem, TableCondition
 from deltasnap_core.support import LastPoll, LogPoll, once
 

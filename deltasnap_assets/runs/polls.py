@@ -17,7 +17,8 @@ from deltasnap_assets.runs.apply import Answer, answer_of
 from deltasnap_assets.runs.memory import POLLS, LongRead, key_of_table
 from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.table_runs import TableRuns
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor
 from deltasnap_core.support import ReadThreads

@@ -19,7 +19,8 @@ from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.names import STORING_ASSET, asset_key, job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.support import system_clock
 

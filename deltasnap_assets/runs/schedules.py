@@ -7,7 +7,8 @@ import dagster as dg
 from deltasnap_assets.runs.observe import Asked
 from deltasnap_assets.runs.planning.names import job_name
 from deltasnap_assets.runs.polls import polled
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import secrets_hidden
 
 

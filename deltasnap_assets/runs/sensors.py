@@ -17,7 +17,8 @@ from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.observe import Asked
 from deltasnap_assets.runs.polls import polled
 from deltasnap_assets.runs.table_runs import TablesFailedError
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import LogCursor
 from deltasnap_core.support import logger_of

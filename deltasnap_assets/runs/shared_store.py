@@ -12,7 +12,8 @@ import dagster as dg
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import last_ended_run, versions_of_run
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import Problem, ProblemKind, VersionRanges
 from deltasnap_core.support import LastPoll, redacted
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import located
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     DeltaHistoryManager,
     SnapshotState,

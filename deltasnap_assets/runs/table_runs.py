@@ -25,7 +25,7 @@ from deltasnap_assets.runs.planning.names import (
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known
-from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_core import DeltaSnapError, Problem
 
 _REMEMBERED_SECONDS = 86_400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, PrivateAttr, SecretStr, Tag, field_validator
@@ -24,7 +25,7 @@ def is_table_name(text: str, *, is_pattern: bool = False) -> bool:
     return re.fullmatch(rf"{part}(\.{part})+", text) is not None
 
 
-class _CatalogSettings(SettingsModel):
+class _CatalogSettings(SettingsModel, ABC):
     _opened: RememberedCatalog | None = PrivateAttr(default=None)
 
     @property
@@ -42,8 +43,9 @@ class _CatalogSettings(SettingsModel):
         """Return the name that the catalog gives to a table. name: begins with the key of the catalog."""
         return name.partition(".")[2]
 
+    @abstractmethod
     def _open(self) -> Catalog:
-        raise NotImplementedError
+        """Return the catalog."""
 
 
 class GlueCatalogSettings(_CatalogSettings):

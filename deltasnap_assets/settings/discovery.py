@@ -11,14 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltasnap_assets.settings.config import (
-    DiscoverSettings,
-    Settings,
-    TableSettings,
-    TakenKeys,
-    Unfollowed,
-    is_dagster_name,
-)
+from deltasnap_assets.settings.config import Settings, TakenKeys, Unfollowed
+from deltasnap_assets.settings.table_settings import DiscoverSettings, TableSettings, is_dagster_name
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import CatalogError, NoFilesystemError
 from deltasnap_core.support import (

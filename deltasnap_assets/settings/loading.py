@@ -13,17 +13,10 @@ from pydantic import BaseModel, ValidationError
 from deltasnap_assets.checks.check import CheckOptions
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.settings.catalogs import CATALOG_TYPES
-from deltasnap_assets.settings.config import (
-    DEFAULT_STORAGE,
-    AlertSettings,
-    CheckpointSettings,
-    DiscoverSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-)
+from deltasnap_assets.settings.config import DEFAULT_STORAGE, AlertSettings, Settings, SparkSettings
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.store_place import check_store_place
+from deltasnap_assets.settings.table_settings import CheckpointSettings, DiscoverSettings, TableSettings
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import is_url, logger_of, redacted

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from deltasnap_assets.settings.catalogs import SparkCatalogSettings
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.errors import CatalogError
 from deltasnap_core.support import LastPoll, SparkProvider, redacted, with_own_options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError

@@ -14,7 +14,7 @@ from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.file_facts import count_files
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import VersionManifest

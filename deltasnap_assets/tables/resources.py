@@ -13,7 +13,8 @@ from pydantic import Field
 
 from deltasnap_assets.runs.memory import listed_logs_of
 from deltasnap_assets.runs.planning.names import REFRESH_JOB, selects_versions, version_keys
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, SparkSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession, SharedSession
 from deltasnap_assets.spark.session_config import session_config

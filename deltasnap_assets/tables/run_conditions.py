@@ -10,7 +10,8 @@ from deltasnap_assets.runs.due import reads_of_run
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
     DeltaSnapError,

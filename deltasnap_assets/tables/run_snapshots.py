@@ -10,8 +10,9 @@ from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.data_version import last_data_change
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import located, use_session
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions

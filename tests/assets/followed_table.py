@@ -14,7 +14,8 @@ from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_core import LogCursor, SnapshotStore
 from deltasnap_core.support import LastPoll
 from tests.builders import add, metadata, protocol, write_log

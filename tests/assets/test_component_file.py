@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from deltasnap_assets import component
 from deltasnap_assets.component import DeltaTableSnapshots, _ExampleTable
 from deltasnap_assets.component_file import ComponentAttributes, _without_any_of, settings_of
-from deltasnap_assets.settings.config import DEFAULT_STORAGE, Settings, Since
+from deltasnap_assets.settings.config import DEFAULT_STORAGE, Settings
+from deltasnap_assets.settings.table_settings import Since
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 PASSWORD = "hunter2"

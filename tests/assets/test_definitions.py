@@ -11,8 +11,9 @@ from deltasnap_assets.all_definitions import configured_definitions
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.sensors import MAX_SENSORS
-from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import DeltaSnapError
 from tests.assets.command.cli_builders import FORKS

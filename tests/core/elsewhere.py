@@ -111,7 +111,8 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
 
     from deltasnap_assets.definitions import build_definitions
     from deltasnap_assets.runs.refresh import refresh_table
-    from deltasnap_assets.settings.config import Settings, Since, SparkSettings, TableSettings
+    from deltasnap_assets.settings.config import Settings, SparkSettings
+    from deltasnap_assets.settings.table_settings import Since, TableSettings
 
     versions = Since(since=FIRST_STORED)
     events = TableSettings(name="events", path=table, materialize_as="table", versions=versions)

@@ -166,7 +166,8 @@ def test_repr_with_a_url_hides_secrets() -> None:
 
 
 def test_settings_hide_secrets() -> None:
-    from deltasnap_assets.settings.config import Settings, TableSettings
+    from deltasnap_assets.settings.config import Settings
+    from deltasnap_assets.settings.table_settings import TableSettings
 
     table = TableSettings(name="events", path=URL, storage_options=OPTIONS, description=TEXT)
     assert not leaks(f"{table!r} {table}")
@@ -174,7 +175,7 @@ def test_settings_hide_secrets() -> None:
 
 
 def test_options_of_a_table_are_hidden_from_then_on() -> None:
-    from deltasnap_assets.settings.config import TableSettings
+    from deltasnap_assets.settings.table_settings import TableSettings
 
     TableSettings(name="events", path="/events", storage_options={"key": "seen-in-settings"})
     assert redacted("seen-in-settings was refused").endswith("was refused")

@@ -18,16 +18,9 @@ from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.catalogs import CATALOG_TYPES
-from deltasnap_assets.settings.config import (
-    ASSET_NAMES,
-    AlertSettings,
-    CheckpointSettings,
-    DiscoverSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-)
+from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings
 from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, CheckpointSettings, DiscoverSettings, TableSettings
 from deltasnap_core.replay.engine import LIMITS, Question
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,9 @@ from deltasnap_assets.command.terminal import Verbosity
 from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import CONFIG_FILE, DEMO_FOLDER, DEMO_TABLE, demo_settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import SnapshotStore, TableLog
 
 _CONFIG = f"""\

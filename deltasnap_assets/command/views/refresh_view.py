@@ -29,8 +29,9 @@ from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import use_session
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import DeltaSnapError, Problem, TableCondition, VersionRanges
 from deltasnap_core.support import problem_json, system_clock

@@ -16,7 +16,8 @@ from deltasnap_assets.runs.condition.services import AlertError, Tone, check_app
 from deltasnap_assets.runs.fleet import asset_of, unfollowed_tables
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import Problem, ProblemKind
 from deltasnap_core.support import (

@@ -17,7 +17,7 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckExecutionRecordStatus,
 )
 from deltasnap_assets.runs.planning.names import asset_key
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,

@@ -26,7 +26,8 @@ from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.stores import store_of, uri_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import Problem, ProblemKind, TableCondition
 

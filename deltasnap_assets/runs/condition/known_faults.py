@@ -6,7 +6,8 @@ import time
 
 from deltasnap_assets.runs.due import LogReads
 from deltasnap_assets.runs.memory import CONDITIONS, ReadCondition, key_of_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     Problem,
     TableCondition,

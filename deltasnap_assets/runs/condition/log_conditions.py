@@ -8,7 +8,8 @@ from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.due import WHOLE_LOG, LogReads
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import redacted

@@ -20,8 +20,8 @@ from deltasnap_assets.runs.condition.poll_findings import (
     stale_after_ms,
 )
 from deltasnap_assets.runs.condition.taken_names import other_path
-from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
 from deltasnap_assets.settings.located import location_to_record
+from deltasnap_assets.settings.table_settings import TABLE_ASSET, TableSettings
 from deltasnap_core import (
     Problem,
     ProblemKind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError, SnapshotStore
 from deltasnap_core.support import LastPoll, redacted
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.support import DataChange, LogListing, ManifestName
 
 

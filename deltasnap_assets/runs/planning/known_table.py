@@ -30,7 +30,7 @@ from deltasnap_assets.runs.planning.plan import (
     version_tags,
 )
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import LogStatus
 from deltasnap_core.support import logger_of
 

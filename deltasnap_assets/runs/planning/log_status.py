@@ -9,7 +9,8 @@ from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.due import reads_of_tick
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,

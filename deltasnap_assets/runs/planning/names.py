@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of
-from deltasnap_assets.settings.config import ASSET_NAMES, TABLE_ASSET, TABLE_TAG, TableSettings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TABLE_TAG, TableSettings
 
 STORING_ASSET = "reconstructed_state"
 """The asset whose step writes the versions of a run to the store."""

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.planning.forks import Fork, forks_text, with_fork
 from deltasnap_assets.runs.planning.names import DATA_VERSION, LAST_UPDATED, table_key
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import uri_of
-from deltasnap_assets.settings.config import Since, TableSettings
+from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import LogStatus, VersionRanges
 from deltasnap_core.support import CommonVersion, LogRelation

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import located
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     DeltaSnapError,
     DeltaTableNotFoundError,

@@ -9,7 +9,7 @@ import dagster as dg
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.planning.plan import cleaned_up, lost_text
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 
 

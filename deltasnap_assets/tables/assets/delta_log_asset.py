@@ -16,7 +16,7 @@ import dagster as dg
 from deltasnap_assets.runs.planning.known_table import observed_by_hand
 from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.steps import observation_step
 from deltasnap_core.support import redacted
 

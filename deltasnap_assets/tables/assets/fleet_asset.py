@@ -11,7 +11,8 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.fleet import asset_of, fleet_of
 from deltasnap_assets.runs.planning.names import MAX_RUNTIME_SECONDS, MAX_RUNTIME_TAG
 from deltasnap_assets.runs.table_runs import has_active_run
-from deltasnap_assets.settings.config import TABLE_TAG, Settings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TABLE_TAG
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_assets.texts import secrets_hidden
 

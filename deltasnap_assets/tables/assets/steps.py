@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.dagster_internals import AssetExecutionType
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core.errors import StorageError

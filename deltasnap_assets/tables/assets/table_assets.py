@@ -24,7 +24,7 @@ from deltasnap_assets.runs.planning.partitions import (
     versions_of_keys,
 )
 from deltasnap_assets.runs.run_progress import progress_logged
-from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
+from deltasnap_assets.settings.table_settings import TABLE_ASSET, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset

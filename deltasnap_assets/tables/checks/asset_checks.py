@@ -18,7 +18,8 @@ from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, check_evalu
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
-from deltasnap_assets.settings.config import ASSET_NAMES, TABLE_ASSET, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config

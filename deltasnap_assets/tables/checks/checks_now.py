@@ -16,7 +16,8 @@ from deltasnap_assets.checks.log.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS
 from deltasnap_assets.runs.planning.partitions import contiguous
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config

@@ -16,7 +16,8 @@ from deltasnap_assets.quantities import DAY_MS, HOUR_MS, bytes_text, counted
 from deltasnap_assets.runs.planning.names import CHECKPOINT_JOB, PRUNE_JOB
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.runs.run_progress import progress_logged
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint

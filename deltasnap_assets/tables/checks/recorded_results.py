@@ -13,7 +13,7 @@ from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, 
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import inputs_of_checks
 from deltasnap_assets.runs.table_runs import stores_versions
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError, Problem, ProblemKind

@@ -14,7 +14,7 @@ from deltasnap_assets.checks.facts import CountedFiles, VersionFacts
 from deltasnap_assets.runs.planning.names import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, selects_versions
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.runs.stores import history_of, log_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import (

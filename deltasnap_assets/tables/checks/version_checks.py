@@ -22,7 +22,7 @@ from deltasnap_assets.runs.condition.check_events import severity_of
 from deltasnap_assets.runs.planning.names import asset_key, selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 from deltasnap_assets.runs.run_progress import progress_logged
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions, versions_of_run

@@ -15,7 +15,7 @@ from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.stores import uri_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema
 from deltasnap_assets.tables.pages.metadata import (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dagster as dg
 
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.settings.config import default_asset, is_dagster_name
+from deltasnap_assets.settings.table_settings import default_asset, is_dagster_name
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, largest, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,

@@ -11,7 +11,7 @@ from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS, checks
 from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, DATA_VERSION, LAST_UPDATED, table_key
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import ShownVersion, table_page

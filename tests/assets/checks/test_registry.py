@@ -14,7 +14,8 @@ from deltasnap_assets import checks
 from deltasnap_assets.checks.check import Check, CheckOptions, Limits, Verdict
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings, checks_of
-from deltasnap_assets.settings.config import ASSET_NAMES, TABLE_ASSET, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TableSettings
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 
 NOT_CHECKS = {"compaction", "__init__", "check", "condition_check", "facts", "partition_files", "registry"}

@@ -22,8 +22,8 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import TableRuns
-from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import Problem, SnapshotStore, TableLog

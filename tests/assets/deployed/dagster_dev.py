@@ -20,7 +20,7 @@ import dagster as dg
 import pyarrow as pa
 
 from deltasnap_assets.runs.planning.partitions import version_partitions
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_core import SnapshotStore
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,8 +21,8 @@ pytest.importorskip("deltalake")
 
 from deltasnap_assets.definitions import build_definitions  # noqa: E402
 from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
-from deltasnap_assets.settings.config import ASSET_NAMES  # noqa: E402
 from deltasnap_assets.settings.loading import load_settings  # noqa: E402
+from deltasnap_assets.settings.table_settings import ASSET_NAMES  # noqa: E402
 from tests.assets.deployed.dagster_dev import DagsterDev  # noqa: E402
 from tests.assets.jobs import idle_job, ticked  # noqa: E402
 

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 pytest.importorskip("deltalake")
 
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG, run_tags  # noqa: E402
-from deltasnap_assets.settings.config import ASSET_NAMES  # noqa: E402
+from deltasnap_assets.settings.table_settings import ASSET_NAMES  # noqa: E402
 from tests.assets.deployed.dagster_dev import INSTANCE, DagsterDev  # noqa: E402
 
 OURS = [f"events/{name}" for name in ASSET_NAMES]

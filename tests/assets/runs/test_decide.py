@@ -36,7 +36,8 @@ from deltasnap_assets.runs.observe import Asked, Page, Seen
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.plan import Known, Stored
 from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
-from deltasnap_assets.settings.config import Settings, Since, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogPoll, LogRelation, ManifestName
 from tests.assets.checks.known import condition, counted, fault

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.due import (
 )
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.support import CommonVersion, LastPoll, LogRelation
 from tests.assets.runs.condition.poll_records_builders import Table, noted
 from tests.builders import add, metadata, protocol

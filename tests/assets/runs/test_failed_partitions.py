@@ -13,7 +13,7 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from tests.assets.followed_table import FollowedTable
 from tests.driver_bases import use_driver_bases
 from tests.fast_dagster import local_instance

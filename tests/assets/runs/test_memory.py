@@ -10,7 +10,8 @@ HANGING_POLL = """
 import signal, sys, threading
 import dagster as dg
 from deltasnap_assets.runs import polls, sensors
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import TableLog
 from tests.assets.jobs import idle_job
 

@@ -19,7 +19,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job, ticked
 from tests.driver_bases import use_driver_bases

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import RANGE_START_TAG
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
-from deltasnap_assets.settings.config import Since
+from deltasnap_assets.settings.table_settings import Since
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.support import LastPoll
 from tests.assets.followed_table import EVENTS, FollowedTable, materialize

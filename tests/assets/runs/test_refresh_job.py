@@ -9,7 +9,8 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import refresh_job
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.errors import StorageError
 
 

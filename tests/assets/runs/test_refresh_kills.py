@@ -16,7 +16,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_core import SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 

@@ -15,7 +15,7 @@ from deltasnap_assets.runs import run_progress
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.run_progress import PROGRESS_SECONDS, progress_logged
 from deltasnap_assets.runs.table_runs import SILENT_SECONDS
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job
 from tests.driver_bases import use_driver_bases

@@ -19,7 +19,7 @@ from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.decide import Request
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import LogCursor
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries

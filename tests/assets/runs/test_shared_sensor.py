@@ -16,7 +16,8 @@ import pytest
 from deltasnap_assets.runs import polls, sensors
 from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.runs.table_runs import TablesFailedError
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError, TableLog
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job, skip_message, ticked

@@ -26,7 +26,8 @@ from deltasnap_assets.runs.table_runs import (
     failed_run,
     has_active_run,
 )
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
 from tests.assets.followed_table import EVENTS, materialize

@@ -12,15 +12,7 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import (
-    ASSET_NAMES,
-    AlertSettings,
-    DiscoverSettings,
-    Settings,
-    Since,
-    SparkSettings,
-    TableSettings,
-)
+from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings
 from deltasnap_assets.settings.loading import (
     NoConfigError,
     demo_settings,
@@ -28,6 +20,7 @@ from deltasnap_assets.settings.loading import (
     load_spark_settings,
     read_settings,
 )
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, DiscoverSettings, Since, TableSettings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import redaction
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.store_place import MisplacedStoreError, check_place
+from deltasnap_assets.settings.table_settings import TableSettings
 
 REFUSED = {
     "in a table": ("/lake/ev/store", "/lake/ev"),

@@ -7,7 +7,8 @@ from typing import Literal
 
 import pytest
 
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.needed import reason_for_spark
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.replay import engine

@@ -18,7 +18,8 @@ deltalake = pytest.importorskip("deltalake")
 
 from deltasnap_assets import LatestVersion, build_definitions  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError, refresh_table  # noqa: E402
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings  # noqa: E402
+from deltasnap_assets.settings.config import Settings, SparkSettings  # noqa: E402
+from deltasnap_assets.settings.table_settings import TableSettings  # noqa: E402
 from deltasnap_core.errors import PredicateError  # noqa: E402
 
 UNLIKE_OURS = {

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 
 VERSIONS = 14
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.snapshot.delta_log import DeltaLog

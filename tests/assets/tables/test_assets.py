@@ -12,7 +12,7 @@ pytest.importorskip("deltalake")
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-from deltasnap_assets.settings.config import ASSET_NAMES  # noqa: E402
+from deltasnap_assets.settings.table_settings import ASSET_NAMES  # noqa: E402
 from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402
 from tests.assets.followed_table import EVENTS  # noqa: E402
 from tests.assets.tables.assets_builders import (  # noqa: E402

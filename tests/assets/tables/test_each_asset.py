@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.refresh import RefreshEvent
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_core import SnapshotStore
 from deltasnap_core.errors import StoredVersionNotFoundError, VersionNotFoundError
 from tests.assets.tables.assets_builders import QUIET, App, keys, live_paths

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_assets.quantities import HOUR_MS
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables import fact_queries
 from deltasnap_assets.tables.fact_queries import FactQueries, is_count_due

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_assets.tables import resources
 
 

@@ -21,7 +21,8 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

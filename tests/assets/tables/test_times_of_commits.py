@@ -11,7 +11,8 @@ import pytest
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from tests.assets.followed_table import FollowedTable
 from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases

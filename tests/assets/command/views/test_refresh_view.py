@@ -21,8 +21,9 @@ from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings, Since, TableSettings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, Since, TableSettings
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind
 from deltasnap_core.support import LastPoll, problem_json, system_clock

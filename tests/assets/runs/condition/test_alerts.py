@@ -22,9 +22,10 @@ from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_se
 from deltasnap_assets.runs.condition.services import AlertError, send
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import ASSET_NAMES, AlertSettings, Settings, TableSettings
+from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import read_settings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import DeltaSnapError, Problem

@@ -32,7 +32,7 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Since
+from deltasnap_assets.settings.table_settings import Since
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
     Problem,

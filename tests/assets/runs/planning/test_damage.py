@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.runs.planning.log_status import read_status, stored_state
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.table_runs import failed_run as last_failed_run
-from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_assets.settings.table_settings import TABLE_TAG
 from tests.assets.followed_table import EVENTS
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks, failed_run

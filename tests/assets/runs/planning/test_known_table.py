@@ -8,7 +8,7 @@ import pytest
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation
 from deltasnap_assets.runs.planning.names import GENERATION, STORING_ASSET, table_key
 from deltasnap_assets.runs.planning.plan import Plan, version_tags
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from tests.assets.followed_table import EVENTS, materialize
 
 

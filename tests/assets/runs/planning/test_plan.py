@@ -18,7 +18,7 @@ from deltasnap_assets.runs.planning.names import (
 )
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
-from deltasnap_assets.settings.config import ASSET_NAMES, Since, TableSettings
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, Since, TableSettings
 from deltasnap_core import (
     LogStatus,
     Problem,

@@ -16,7 +16,8 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from tests.assets.jobs import skip_message, ticked
 
 KEY = dg.AssetKey(["silver", "events"])

@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
 from deltasnap_assets.tables.assets.row_change_inputs import (
     ChangeSelection,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.runs.planning.plan import lost_text
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets import cleaned_up_versions
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 

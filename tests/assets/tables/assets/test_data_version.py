@@ -16,7 +16,8 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.support import DataChange
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,8 @@ from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.planning.plan import plan
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from tests.assets.followed_table import EVENTS
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, write_log
 

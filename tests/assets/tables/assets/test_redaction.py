@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.assets.table_assets import table_assets
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
 from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, StoredRows, row_selection
 from deltasnap_core import ScanOptions

@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets import steps
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY, STORAGE_RETRIES, asset_step

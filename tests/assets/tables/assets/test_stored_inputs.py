@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_assets.runs.planning.partitions import PartitionKeyError
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.io_manager import SnapshotIOManager
 from deltasnap_core import (
     DeltaLog,

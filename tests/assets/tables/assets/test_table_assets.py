@@ -11,7 +11,7 @@ import pytest
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import job_name, run_tags, table_key
-from deltasnap_assets.settings.config import ASSET_NAMES
+from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_assets.tables.assets.input_forms import InputTypeError
 from tests.assets.followed_table import EVENTS
 from tests.assets.runs.refresh_builders import Refreshed

@@ -12,7 +12,8 @@ import pytest
 
 from deltasnap_assets import build_definitions, versions_of_time_window
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases

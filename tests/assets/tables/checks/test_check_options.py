@@ -14,7 +14,8 @@ from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.support import system_clock
 from tests.assets.tables.checks.checks_alone_builders import stored
 

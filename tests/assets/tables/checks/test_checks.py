@@ -14,7 +14,7 @@ from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.runs.condition import check_events
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.checks.asset_checks import _result
 from deltasnap_assets.tables.checks.run_facts import versions_of_run
 from deltasnap_core import TableLog

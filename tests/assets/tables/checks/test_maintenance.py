@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.checks.maintenance import CheckpointConfig, PruneConfig, checkpoint_job, prune_job
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import system_clock

@@ -11,7 +11,8 @@ import pytest
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables.checks.run_facts import (
     HISTORY,

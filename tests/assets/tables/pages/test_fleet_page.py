@@ -13,7 +13,8 @@ import pytest
 from benchmarks.stored_fleet import FILE_BYTES, store_table
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page

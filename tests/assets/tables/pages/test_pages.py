@@ -10,7 +10,7 @@ from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
     ShownVersion,
     _described,

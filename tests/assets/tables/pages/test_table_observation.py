@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.names import table_key
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.pages import asset_pages
 from deltasnap_assets.tables.pages.table_observation import health_of, recent_commits, table_observation
 from deltasnap_core.support import DataChange
