@@ -34,9 +34,6 @@ SPARK_ROOMS = (
 # The pure folders and modules of the app.
 PURE_ROOMS_OF_THE_APP = (
     "deltasnap_assets.checks",
-    "deltasnap_assets.checks.commits",
-    "deltasnap_assets.checks.files",
-    "deltasnap_assets.checks.log",
     "deltasnap_assets.demo",
     "deltasnap_assets.settings",
     "deltasnap_assets.spark",

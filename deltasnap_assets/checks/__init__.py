@@ -1,1 +1,1 @@
-"""The checks of a table: each is one class in one file. `registry.py` lists them."""
+"""The checks of a table: `registry.py` has all of them."""

@@ -1,24 +1,21 @@
-"""Check: a check of a table as one object, with its texts, limits and verdict. Pure: no Dagster, no PySpark.
+"""Check: a check of a table as one value, with its texts and its judge. Pure: no Dagster, no PySpark.
 
-A check is a subclass of `TableCheck`, `PageCheck` or `VersionCheck` in its own file, and an entry in `registry.py`. Its
-Dagster check, its keys in `deltasnap.yaml`, its row in `docs/` and its line on the page are derived from it.
+Its Dagster check, its keys in `deltasnap.yaml`, its row in `docs/` and its line on the page are derived from it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
-
+from deltasnap_assets.checks.check_settings import CheckOptions, CheckSettings
+from deltasnap_assets.checks.facts import PageFacts, TableFacts
 from deltasnap_assets.texts import visible
 from deltasnap_core import Problem
 
 if TYPE_CHECKING:
-    from deltasnap_assets.checks.facts import PageFacts, TableFacts, VersionFacts
+    from deltasnap_core import TableCondition
 
 Severity = Literal["warning", "error"]
 
@@ -75,65 +72,32 @@ def within_limit(is_within: bool, number: int, least: int, what: str) -> tuple[b
     return True, f" The limit does not apply to fewer than {least} {what}."
 
 
-class NumericSettings(BaseModel):
-    """Settings whose numbers are not booleans: Pydantic takes `true` as 1, and YAML `yes` and `on` as `true`."""
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
-        kind = cls.model_fields[str(info.field_name)].annotation
-        is_number = {int, float}.intersection(get_args(kind) or (kind,))
-        return str(value).lower() if isinstance(value, bool) and is_number else value
+F = TypeVar("F", contravariant=True)
+R = TypeVar("R", covariant=True)
 
 
-class Limits(NumericSettings):
-    """The limits of a check: keys of `checks` in `deltasnap.yaml`. This class itself has none."""
-
-    # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class CheckOptions(Limits):
-    """Whether a check is evaluated, and the effect of a failure."""
-
-    enabled: bool = True
-    """`false` switches the check off."""
-    severity: Literal["error", "warn", "warning"] | None = None
-    """The severity of a failure, in Dagster, in the fleet and in alerts: `error` or `warn`; `null`: as the check
-    decides.
-    """
-    blocking: bool | None = None
-    """Whether a failure with the severity `error` keeps assets downstream from running in the same run; `null`: only
-    `checksum_agrees` does.
-    """
-
-
-L = TypeVar("L", bound=Limits)
-
-
-class Check:
-    """The texts of a check.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Generic[F, R]):
+    """A check of a table.
 
     name: its key. asset: the asset that it belongs to. expects: what it expects, in one sentence.
     advice: what to do if it fails.
+    judge: returns the verdict from facts and the settings of the table.
+    of_condition: returns the verdict if only the condition of the log is known; None: it needs more.
     severity: of a failure, unless the verdict states another.
     is_blocking: whether assets downstream do not run in the same run after an error.
     options: of a table, which replace the severity and `is_blocking`.
     """
 
-    name: ClassVar[str]
-    asset: ClassVar[str]
-    expects: ClassVar[str]
-    advice: ClassVar[str]
-    severity: ClassVar[Severity] = "warning"
-    is_blocking: ClassVar[bool] = False
-    options: CheckOptions = CheckOptions()
-
-    def with_options(self, options: CheckOptions) -> Self:
-        """Return the check with the options of a table."""
-        check = copy(self)
-        check.options = options
-        return check
+    name: str
+    asset: str
+    expects: str
+    advice: str
+    judge: Callable[[F, CheckSettings], R]
+    of_condition: Callable[[TableCondition], Verdict] | None = None
+    severity: Severity = "warning"
+    is_blocking: bool = False
+    options: CheckOptions = field(default_factory=CheckOptions)
 
     @property
     def blocks(self) -> bool:
@@ -165,25 +129,10 @@ class Check:
         )
 
 
-class TableCheck(Check, ABC, Generic[L]):
-    """A check of the current table: one result for each run."""
-
-    @abstractmethod
-    def verdict(self, facts: TableFacts, limits: L) -> Verdict:
-        """Return the verdict of a run."""
-
-
-class PageCheck(TableCheck[L]):
-    """A check of the current table whose failure also appears in the health line of the table's page."""
-
-    @abstractmethod
-    def verdict(self, facts: PageFacts, limits: L) -> Verdict:
-        """Return the verdict of a run or a page. If the page lacks a fact, the check is not evaluated."""
-
-
-class VersionCheck(Check, ABC, Generic[L]):
-    """A check of single versions: one result for each version of a run, and the worst result for the run."""
-
-    @abstractmethod
-    def verdicts(self, facts: VersionFacts, limits: L) -> dict[int, Verdict]:
-        """Return the verdict of each version of the run that can be compared with earlier versions."""
+TableCheck: TypeAlias = Check[TableFacts, Verdict]
+"""A check of the current table: one result for each run."""
+PageCheck: TypeAlias = Check[PageFacts, Verdict]
+"""A check of the current table whose failure also appears in the health line of the table's page."""
+VersionCheck: TypeAlias = Check[TableFacts, dict[int, Verdict]]
+"""A check of single versions: one verdict for each version of a run that can be compared with earlier versions."""
+AnyCheck: TypeAlias = Check[Any, Any]

@@ -11,11 +11,24 @@ from deltasnap_assets.texts import markdown_code
 from deltasnap_core.support import target_file_size_bytes
 
 if TYPE_CHECKING:
-    from deltasnap_assets.checks.partition_files import PartitionFiles
     from deltasnap_core.support import OptimizeCandidate
 
 _MAX_NAME_LENGTH = 2000
 _NAMED_PARTITIONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFiles:
+    """The files of one partition of the table. values: by column, as in the log."""
+
+    values: Mapping[str, str | None]
+    num_files: int
+    size_in_bytes: int
+
+    @property
+    def label(self) -> str:
+        """Return the partition in the form of a path: `day=2026-03-02/country=de`."""
+        return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

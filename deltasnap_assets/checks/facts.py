@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.partition_files import PartitionFiles
+from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
 
 if TYPE_CHECKING:
     from deltasnap_core import LogSegment, SnapshotState, TableCondition
@@ -150,15 +149,10 @@ class TableFacts(PageFacts, Protocol):
         Of each version of the run, the newest one and that of `late_checksum`, if they have such a file.
         """
 
+    @property
+    def states(self) -> Mapping[int, SnapshotState]:
+        """The stored states of the versions of the run and of some versions before them."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionFacts:
-    """The facts about single versions.
-
-    versions: the versions of the run. states: the computed states of these versions and of some before them.
-    schema_changes: by version, the changes of the schema since the stored version before it, as text.
-    """
-
-    versions: Sequence[int]
-    states: Mapping[int, SnapshotState]
-    schema_changes: Mapping[int, Sequence[str]]
+    @property
+    def schema_changes(self) -> Mapping[int, Sequence[str]]:
+        """By version of the run, the changes of the schema since the stored version before it, as text."""

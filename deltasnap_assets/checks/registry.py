@@ -1,85 +1,169 @@
-"""All checks, and their limits as one model. A new check gets an entry in CHECKS, its limits a base of the model."""
+"""All checks as values. A new one gets an entry here, and its keys in `check_settings.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from deltasnap_assets.checks.check import Check, CheckOptions, PageCheck, TableCheck, VersionCheck
-from deltasnap_assets.checks.commits.fresh_table import FreshTable, FreshTableLimits
-from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.checks.commits.steady_growth import SteadyGrowth, SteadyGrowthLimits
-from deltasnap_assets.checks.files.even_partitions import EvenPartitions, EvenPartitionsLimits
-from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
-from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
-from deltasnap_assets.checks.files.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
-from deltasnap_assets.checks.files.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
-from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag, CheckpointLagLimits
-from deltasnap_assets.checks.log.checksum_agrees import ChecksumAgrees
-from deltasnap_assets.checks.log.condition_check import ConditionCheck
-from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
-from deltasnap_assets.checks.log.readable_checkpoint import ReadableCheckpoint
-from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
+from deltasnap_assets.checks import commits, files, log
+from deltasnap_assets.checks.check import AnyCheck, Check, PageCheck, TableCheck, VersionCheck
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_core import ProblemKind
+from deltasnap_core.support import TEMPLATES
 
-FRESH_TABLE = FreshTable()
-CHECKPOINT_LAG = CheckpointLag()
-
-CHECKS: tuple[Check, ...] = (
-    ContiguousLog(),
-    ReadableCheckpoint(),
-    ReadableProtocol(),
-    ChecksumAgrees(),
-    SmallFiles(),
-    StatisticsCoverage(),
-    CHECKPOINT_LAG,
-    TombstoneRatio(),
-    EvenPartitions(),
-    ExpiredTombstones(),
-    FRESH_TABLE,
-    SchemaUnchanged(),
-    SteadyGrowth(),
+CONTIGUOUS_LOG: TableCheck = Check(
+    name="contiguous_log",
+    asset="delta_log",
+    expects=(
+        "Every version of the log can be loaded: no commit is missing, damaged, empty, "
+        "ambiguous or unpublished, and none has impossible times, sizes or numbers of rows."
+    ),
+    advice=(
+        "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
+        "with a writer that still has the table loaded."
+    ),
+    judge=lambda facts, _: log.contiguous_log(facts.condition),
+    of_condition=log.contiguous_log,
+    severity="error",
 )
-"""In the order of evaluation, documentation and lines on the page."""
+READABLE_CHECKPOINT: TableCheck = Check(
+    name="readable_checkpoint",
+    asset="delta_log",
+    expects=(
+        "The newest checkpoint can be read: its footer, its pages, its parts and sidecars. It has as many files as the "
+        "stored version, and the hint _last_checkpoint is right."
+    ),
+    advice="Move the damaged or wrong checkpoint out of _delta_log, and write a new one.",
+    judge=lambda facts, _: log.readable_checkpoint(
+        facts.condition, checkpoint_known_sound=facts.checkpoint_known_sound
+    ),
+    of_condition=log.readable_checkpoint,
+    severity="error",
+)
+READABLE_PROTOCOL: TableCheck = Check(
+    name="readable_protocol",
+    asset="delta_log",
+    expects="deltasnap supports the protocol and schema of the table.",
+    advice=(
+        "Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... DROP "
+        "FEATURE`) for readers that do not support it."
+    ),
+    judge=log.readable_protocol_of_run,
+    of_condition=log.readable_protocol,
+    severity="error",
+)
+CHECKSUM_AGREES: TableCheck = Check(
+    name="checksum_agrees",
+    asset="computed_state",
+    expects="The version checksums (`.crc` files) match the states from the log.",
+    advice=(
+        "Trust the log, not the checksum. Find the writer of that version (reconstructed_state shows its engine) and "
+        "upgrade it."
+    ),
+    judge=log.checksum_agrees,
+    severity="error",
+    is_blocking=True,
+)
+SMALL_FILES: PageCheck = Check(
+    name="small_files",
+    asset="all_files",
+    expects="The ratio of small files is within the limit.",
+    advice=(
+        "Run `OPTIMIZE`, or configure the writer to make fewer, larger files. If each partition has only one file, "
+        "choose a coarser partitioning."
+    ),
+    judge=files.small_files,
+)
+STATISTICS_COVERAGE: PageCheck = Check(
+    name="statistics_coverage",
+    asset="all_files",
+    expects="Most files have statistics, which queries use to skip files.",
+    advice=(
+        "Rewrite the files with statistics (`OPTIMIZE`), or compute them (`ANALYZE TABLE ... COMPUTE DELTA "
+        "STATISTICS`): queries cannot skip files without statistics."
+    ),
+    judge=files.statistics_coverage,
+)
+CHECKPOINT_LAG: PageCheck = Check(
+    name="checkpoint_lag",
+    asset="log_segment",
+    expects="The number of commits since the last checkpoint is within the limit.",
+    advice=(
+        "Run `deltasnap checkpoint PATH`, or set `checkpoint: {after_commits: 100}` for the table. Writers write one "
+        "every `delta.checkpointInterval` commits."
+    ),
+    judge=log.checkpoint_lag,
+)
+TOMBSTONE_RATIO: PageCheck = Check(
+    name="tombstone_ratio",
+    asset="tombstones",
+    expects="The ratio of tombstones is within the limit.",
+    advice=(
+        "Lower `delta.deletedFileRetentionDuration` if you do not need time travel that far back. The next checkpoint "
+        "then drops expired tombstones."
+    ),
+    judge=files.tombstone_ratio,
+)
+EVEN_PARTITIONS: PageCheck = Check(
+    name="even_partitions",
+    asset="all_files",
+    expects="No partition is many times larger than the others.",
+    advice="Choose partition columns that divide the rows more evenly, or use clustering instead.",
+    judge=files.even_partitions,
+)
+EXPIRED_TOMBSTONES: PageCheck = Check(
+    name="expired_tombstones",
+    asset="tombstones",
+    expects="The size of the files whose retention ended since the last commit is within the limit.",
+    advice=(
+        "Run `VACUUM`: it deletes the files that no version within the retention needs. `deltasnap vacuum PATH "
+        "--dry-run` lists all of them."
+    ),
+    judge=files.expired_tombstones,
+)
+FRESH_TABLE: TableCheck = Check(
+    name="fresh_table",
+    asset="delta_log",
+    expects="The last commit is recent.",
+    advice=TEMPLATES[ProblemKind.STALE].advice,
+    judge=commits.fresh_table,
+)
+SCHEMA_UNCHANGED: VersionCheck = Check(
+    name="schema_unchanged",
+    asset="computed_state",
+    expects="A version has the same schema as the version before.",
+    advice="Check that readers of the table support the new schema.",
+    judge=commits.schema_unchanged,
+)
+STEADY_GROWTH: VersionCheck = Check(
+    name="steady_growth",
+    asset="computed_state",
+    expects="A version does not change the table's size far more than recent versions did.",
+    advice="Check the writer of this version: an import may have run twice, or a delete may have removed too much.",
+    judge=commits.steady_growth,
+)
 
-TABLE_CHECKS: tuple[TableCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, TableCheck))
-PAGE_CHECKS: tuple[PageCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, PageCheck))
-CONDITION_CHECKS: tuple[ConditionCheck, ...] = tuple(check for check in CHECKS if isinstance(check, ConditionCheck))
-VERSION_CHECKS: tuple[VersionCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, VersionCheck))
-LOG_CHECKS: tuple[TableCheck[Any], ...] = (CHECKPOINT_LAG, FRESH_TABLE)
+CONDITION_CHECKS: tuple[TableCheck, ...] = (CONTIGUOUS_LOG, READABLE_CHECKPOINT, READABLE_PROTOCOL)
+PAGE_CHECKS: tuple[PageCheck, ...] = (
+    SMALL_FILES,
+    STATISTICS_COVERAGE,
+    CHECKPOINT_LAG,
+    TOMBSTONE_RATIO,
+    EVEN_PARTITIONS,
+    EXPIRED_TOMBSTONES,
+)
+TABLE_CHECKS: tuple[TableCheck, ...] = (*CONDITION_CHECKS, CHECKSUM_AGREES, *PAGE_CHECKS, FRESH_TABLE)
+VERSION_CHECKS: tuple[VersionCheck, ...] = (SCHEMA_UNCHANGED, STEADY_GROWTH)
+CHECKS: tuple[AnyCheck, ...] = (*TABLE_CHECKS, *VERSION_CHECKS)
+"""In the order of evaluation, documentation and lines on the page."""
+LOG_CHECKS: tuple[TableCheck, ...] = (CHECKPOINT_LAG, FRESH_TABLE)
 """They read the files of the current log. The other checks that are no condition checks read a stored version."""
 
-
-class CheckSettings(  # the keys of the last base come first
-    SteadyGrowthLimits,
-    FreshTableLimits,
-    ExpiredTombstonesLimits,
-    EvenPartitionsLimits,
-    TombstoneRatioLimits,
-    CheckpointLagLimits,
-    StatisticsCoverageLimits,
-    SmallFilesLimits,
-):
-    """The limits of the asset checks, and the options of each check by its name."""
-
-    contiguous_log: CheckOptions = CheckOptions()
-    readable_checkpoint: CheckOptions = CheckOptions()
-    readable_protocol: CheckOptions = CheckOptions()
-    checksum_agrees: CheckOptions = CheckOptions()
-    small_files: CheckOptions = CheckOptions()
-    statistics_coverage: CheckOptions = CheckOptions()
-    checkpoint_lag: CheckOptions = CheckOptions()
-    tombstone_ratio: CheckOptions = CheckOptions()
-    even_partitions: CheckOptions = CheckOptions()
-    expired_tombstones: CheckOptions = CheckOptions()
-    fresh_table: CheckOptions = CheckOptions()
-    schema_unchanged: CheckOptions = CheckOptions()
-    steady_growth: CheckOptions = CheckOptions()
-
-
-C = TypeVar("C", bound=Check)
+C = TypeVar("C", bound=AnyCheck)
 
 
 def checks_of(settings: CheckSettings, checks: Iterable[C]) -> tuple[C, ...]:
     """Return those of the checks that a table has enabled, with its options."""
     found = ((check, getattr(settings, check.name)) for check in checks)
-    return tuple(check.with_options(options) for check, options in found if options.enabled)
+    return tuple(replace(check, options=options) for check, options in found if options.enabled)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from deltasnap_assets.checks.check import CheckOptions
-from deltasnap_assets.checks.registry import CHECKS, CheckSettings
+from deltasnap_assets.checks.check_settings import CheckOptions, CheckSettings
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.settings.catalogs import CATALOG_TYPES
 from deltasnap_assets.settings.config import DEFAULT_STORAGE, AlertSettings, Settings, SparkSettings
 from deltasnap_assets.settings.discovery import with_discovered

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, SecretStr
+from pydantic import BaseModel, ConfigDict, SecretStr, field_validator
 
-from deltasnap_assets.checks.check import NumericSettings
+from deltasnap_assets.checks.check_settings import boolean_as_text
 from deltasnap_core.support import learn_options, learn_settings, redacted
 
 
-class SettingsModel(NumericSettings):
+class SettingsModel(BaseModel):
     """Values of a configuration file."""
 
     # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+    _numbers = field_validator("*", mode="before")(boolean_as_text)
 
     def model_post_init(self, _: Any) -> None:
         learn_options(getattr(self, "storage_options", {}))

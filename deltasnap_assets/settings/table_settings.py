@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.settings.catalogs import CatalogSettings, is_table_name
 from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_assets.settings.settings_model import SettingsModel

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions as F
 
-from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
-from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
 from deltasnap_core.support import deleted_file_retention_ms, path_key_sql, path_keys
 

@@ -8,7 +8,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap  # what the UI gets; no public name
 
 from deltasnap_assets.all_definitions import configured_definitions
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.sensors import MAX_SENSORS
 from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings

@@ -13,8 +13,8 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from deltasnap_assets.checks.check import CheckOptions
-from deltasnap_assets.checks.registry import CHECKS, CheckSettings
+from deltasnap_assets.checks.check_settings import CheckOptions, CheckSettings
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.catalogs import CATALOG_TYPES

@@ -13,7 +13,8 @@ import yaml
 from pydantic import ValidationError
 from rich.console import Console
 
-from deltasnap_assets.checks.registry import CHECKS, CheckSettings
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.command.commands.check_command import CheckFormat
 from deltasnap_assets.command.output import csv_text, json_text
 from deltasnap_assets.command.table_on_spark import configured_spark

@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
+from deltasnap_assets.checks.check import AnyCheck, Verdict
+from deltasnap_assets.checks.commits import freshness, recent_commit_times
 from deltasnap_assets.checks.registry import FRESH_TABLE, checks_of
 from deltasnap_assets.dagster_internals import (
     RUNLESS_JOB_NAME,
@@ -54,14 +54,14 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings, history
     except LOG_ERRORS:
         return
     for check in checks_of(table.checks, [FRESH_TABLE]) if times else ():  # no times: the log has only a checkpoint
-        verdict = check.of_commits(times, table.checks, now_ms=system_clock())
+        verdict = freshness(times, table.checks, now_ms=system_clock())
         instance.report_runless_asset_event(check_evaluation(table, check, verdict))
 
 
 def report_checks(
     instance: dg.DagsterInstance,
     table: TableSettings,
-    verdicts: Mapping[Check, Verdict],
+    verdicts: Mapping[AnyCheck, Verdict],
     failed: Problem | None,
 ) -> None:
     for check, verdict in verdicts.items():
@@ -78,7 +78,7 @@ def report_checks(
             _report_skipped(instance, dg.AssetCheckKey(planned.asset_key, planned.check_name))
 
 
-def check_evaluation(table: TableSettings, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
+def check_evaluation(table: TableSettings, check: AnyCheck, verdict: Verdict) -> dg.AssetCheckEvaluation:
     """Return a check evaluation for Dagster to record."""
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table, check.asset),
@@ -90,7 +90,7 @@ def check_evaluation(table: TableSettings, check: Check, verdict: Verdict) -> dg
     )
 
 
-def severity_of(check: Check, verdict: Verdict) -> dg.AssetCheckSeverity:
+def severity_of(check: AnyCheck, verdict: Verdict) -> dg.AssetCheckSeverity:
     """Return the severity of a verdict for Dagster."""
     is_error = check.severity_of(verdict) == "error"
     return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
+from deltasnap_assets.checks.check import AnyCheck, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import report_checks
 from deltasnap_assets.runs.condition.fault_texts import (
@@ -79,7 +79,7 @@ def _page(
     table: TableSettings,
     condition: TableCondition | None,
     failed: Problem | None,
-    verdicts: Mapping[Check, Verdict],
+    verdicts: Mapping[AnyCheck, Verdict],
     last: dg.AssetObservation | None,
 ) -> dg.AssetObservation | None:
     """Return the new page of a table: that of the last observation, with these faults. None: it has them already."""
@@ -106,10 +106,12 @@ def _page(
     )
 
 
-def _verdicts(table: TableSettings, condition: TableCondition) -> dict[Check, Verdict]:
+def _verdicts(table: TableSettings, condition: TableCondition) -> dict[AnyCheck, Verdict]:
     """Return the verdicts of the checks that need only the log. Without a table, or access to it, none is evaluated."""
     checks = checks_of(table.checks, CONDITION_CHECKS)
-    found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in checks}
+    found: dict[AnyCheck, Verdict] = {
+        check: check.of_condition(condition) for check in checks if check.of_condition is not None
+    }
     if condition.faults_of(ProblemKind.NO_TABLE, ProblemKind.ACCESS_DENIED) and condition.latest is None:
         found |= dict.fromkeys(checks_of(table.checks, LOG_CHECKS), not_evaluated(condition.text))
     return found

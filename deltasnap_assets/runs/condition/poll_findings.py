@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.commits.fresh_table import FreshTable
-from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
-from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.checks.check import AnyCheck, Verdict
+from deltasnap_assets.checks.registry import CONDITION_CHECKS, EXPIRED_TOMBSTONES, FRESH_TABLE
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_core import Problem
 from deltasnap_core.support import DataChange, LastPoll
@@ -66,7 +64,7 @@ FACTS = tuple(each.name for each in fields(PollFindings) if each.name not in ("p
 """The fields that replace those of the last poll with the same names."""
 
 
-def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
+def found_by_checks(verdicts: Mapping[AnyCheck, Verdict]) -> PollFindings:
     """Return the problems found by evaluated checks.
 
     Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
@@ -75,11 +73,11 @@ def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     problems, patience, vacuum = dict[str, tuple[Problem, ...]](), None, None
     for check, verdict in verdicts.items():
         name = check.name
-        if name == FreshTable.name and (found := stale_after_ms(verdict.numbers.get("hours_expected"))) is not None:
+        if name == FRESH_TABLE.name and (found := stale_after_ms(verdict.numbers.get("hours_expected"))) is not None:
             patience, problems[name] = found, ()
         elif name not in _CONDITION_NAMES or verdict.has_failed_to_run:
             problems[name] = () if verdict.passed else (check.problem_of(verdict),)
-        if name == ExpiredTombstones.name:
+        if name == EXPIRED_TOMBSTONES.name:
             vacuum = verdict.numbers.get("expired_bytes")
     return PollFindings(
         problems=problems, stale_after_ms=patience, vacuum_bytes=None if vacuum is None else int(vacuum)

@@ -6,14 +6,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, TableCheck, Verdict, failed_to_run, not_evaluated
-from deltasnap_assets.checks.log.condition_check import unsupported
-from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
-from deltasnap_assets.checks.registry import TABLE_CHECKS, checks_of
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, AnyCheck, TableCheck, Verdict, failed_to_run, not_evaluated
+from deltasnap_assets.checks.log import unsupported
+from deltasnap_assets.checks.registry import READABLE_PROTOCOL, TABLE_CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, check_evaluation, severity_of
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.run_progress import progress_logged
@@ -59,7 +57,7 @@ def table_checks(settings: Settings, table: TableSettings) -> list[dg.AssetCheck
     return [*own, *version_checks(table)]
 
 
-def _specs(table: TableSettings, checks: Iterable[Check]) -> list[dg.AssetCheckSpec]:
+def _specs(table: TableSettings, checks: Iterable[AnyCheck]) -> list[dg.AssetCheckSpec]:
     return [
         dg.AssetCheckSpec(
             check.name, asset=asset_key(table, check.asset), description=check.expects, blocking=check.blocks
@@ -84,8 +82,8 @@ def _evaluate_log(
 
 def _evaluate(
     table: TableSettings,
-    checks: Sequence[TableCheck[Any]],
-    of_log: Sequence[TableCheck[Any]] | None,
+    checks: Sequence[TableCheck],
+    of_log: Sequence[TableCheck] | None,
     context: dg.AssetCheckExecutionContext,
     _: object,
 ) -> Iterator[dg.AssetCheckResult]:
@@ -107,14 +105,14 @@ def _evaluate(
         _record(context, facts, verdicts | of_all, are_all=are_all, is_over=is_over)
 
 
-def _selected(context: dg.AssetCheckExecutionContext, checks: Sequence[TableCheck[Any]]) -> Sequence[TableCheck[Any]]:
+def _selected(context: dg.AssetCheckExecutionContext, checks: Sequence[TableCheck]) -> Sequence[TableCheck]:
     names = {key.name for key in context.selected_asset_check_keys}
     return [check for check in checks if check.name in names]
 
 
 def _verdicts(
-    context: dg.AssetCheckExecutionContext, facts: RunFacts, checks: Iterable[TableCheck[Any]]
-) -> dict[TableCheck[Any], Verdict]:
+    context: dg.AssetCheckExecutionContext, facts: RunFacts, checks: Iterable[TableCheck]
+) -> dict[TableCheck, Verdict]:
     """Return the verdicts of checks. Dagster shows a check that is not evaluated as skipped: the log has the reason."""
     found = {check: table_verdict(check, facts) for check in checks}
     for check, verdict in found.items():
@@ -124,19 +122,19 @@ def _verdicts(
     return found
 
 
-def _results(table: TableSettings, verdicts: Mapping[TableCheck[Any], Verdict]) -> Iterator[dg.AssetCheckResult]:
+def _results(table: TableSettings, verdicts: Mapping[TableCheck, Verdict]) -> Iterator[dg.AssetCheckResult]:
     return (_result(table, check, verdict) for check, verdict in verdicts.items() if verdict.is_evaluated)
 
 
 def _record(
     context: dg.AssetCheckExecutionContext,
     facts: RunFacts,
-    verdicts: Mapping[TableCheck[Any], Verdict],
+    verdicts: Mapping[TableCheck, Verdict],
     *,
     are_all: bool,
     is_over: bool,
 ) -> None:
-    of_run: dict[Check, Verdict] = {
+    of_run: dict[AnyCheck, Verdict] = {
         check: verdict for check, verdict in verdicts.items() if verdict.is_evaluated and verdict.is_of_run
     }
     ended = [check.name for check, verdict in verdicts.items() if not verdict.is_evaluated and verdict.passed]
@@ -145,13 +143,13 @@ def _record(
     )
 
 
-def table_verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
+def table_verdict(check: TableCheck, facts: RunFacts) -> Verdict:
     """Return the verdict of a check. An exception becomes the verdict, unless the table's condition explains it."""
     try:
-        if (reason := unsupported(facts.condition)) and not isinstance(check, ReadableProtocol):
+        if (reason := unsupported(facts.condition)) and check.name != READABLE_PROTOCOL.name:
             return not_evaluated(reason)
         with using_spark(facts.table.name):
-            return check.verdict(facts, facts.table.checks)
+            return check.judge(facts, facts.table.checks)
     except DeltaSnapError as error:
         is_explained = not facts.condition.is_readable and isinstance(error, LOG_ERRORS)
         if is_explained:
@@ -161,7 +159,7 @@ def table_verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
         return failed_to_run(f"{type(error).__name__}: {error}")
 
 
-def _result(table: TableSettings, check: TableCheck[Any], verdict: Verdict) -> dg.AssetCheckResult:
+def _result(table: TableSettings, check: TableCheck, verdict: Verdict) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=check.name,
         asset_key=asset_key(table, check.asset),

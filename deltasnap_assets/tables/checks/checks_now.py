@@ -11,9 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
-from deltasnap_assets.checks.check import Check, Severity, TableCheck, Verdict, VersionCheck, not_evaluated
-from deltasnap_assets.checks.log.condition_check import ConditionCheck
-from deltasnap_assets.checks.registry import CHECKS, checks_of
+from deltasnap_assets.checks.check import AnyCheck, Severity, Verdict, not_evaluated
+from deltasnap_assets.checks.registry import TABLE_CHECKS, VERSION_CHECKS, checks_of
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, SparkSettings
@@ -22,7 +21,7 @@ from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.checks.asset_checks import table_verdict
-from deltasnap_assets.tables.checks.run_facts import HISTORY, RunFacts, facts_of_versions
+from deltasnap_assets.tables.checks.run_facts import HISTORY, RunFacts
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.support import EngineUse
@@ -32,7 +31,7 @@ from deltasnap_core.support import EngineUse
 class CheckResult:
     """The result of a check."""
 
-    check: Check
+    check: AnyCheck
     verdict: Verdict
 
     @property
@@ -87,10 +86,16 @@ def _checked(snapshots: RunSnapshots, table: TableSettings, selected: Collection
         return CheckedTable(unreachable=f"{condition.text} {condition.faults[0].advice}")
     facts = RunFacts(table=table, snapshots=snapshots, versions=() if newest is None else (newest,))
     results = [
-        CheckResult(check=check, verdict=_verdict(check, facts))
-        for check in checks_of(table.checks, CHECKS)
-        if check.name in selected or (isinstance(check, ConditionCheck) and not condition.is_readable)
+        CheckResult(check=check, verdict=table_verdict(check, facts))
+        for check in checks_of(table.checks, TABLE_CHECKS)
+        if check.name in selected or (check.of_condition is not None and not condition.is_readable)
     ]
+    for check in checks_of(table.checks, VERSION_CHECKS):
+        if check.name in selected:
+            known = (
+                not_evaluated(condition.text) if newest is None else verdict_of_run(check.judge(facts, table.checks))
+            )
+            results.append(CheckResult(check=check, verdict=known))
     chosen = [result for result in results if result.check.name in selected or result.status == "failed"]
     return CheckedTable(version=newest, results=tuple(chosen))
 
@@ -111,12 +116,3 @@ def _run_before(versions: Sequence[int]) -> Sequence[int]:
     """Return the last of some ascending versions, with those that it is compared with: as many as in a run."""
     runs = list(contiguous(versions[-HISTORY - 1 :]))
     return range(runs[-1][0], runs[-1][1] + 1) if runs else ()
-
-
-def _verdict(check: Check, facts: RunFacts) -> Verdict:
-    if isinstance(check, TableCheck):
-        return table_verdict(check, facts)
-    if not isinstance(check, VersionCheck) or not facts.versions:
-        return not_evaluated(facts.condition.text)
-    found = facts_of_versions(facts.snapshots, facts.table, facts.versions)
-    return verdict_of_run(check.verdicts(found, facts.table.checks))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, Verdict
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, AnyCheck, Verdict
 from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
@@ -25,7 +25,7 @@ _log = logger_of(__name__)
 def record_table_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
-    verdicts: Mapping[Check, Verdict],
+    verdicts: Mapping[AnyCheck, Verdict],
     run: dg.DagsterRun,
     *,
     ended: Iterable[str],
@@ -69,7 +69,7 @@ def record_table_checks(
 def record_version_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
-    verdicts: Mapping[Check, Verdict],
+    verdicts: Mapping[AnyCheck, Verdict],
     versions: Sequence[int],
     names: Iterable[str],
 ) -> None:

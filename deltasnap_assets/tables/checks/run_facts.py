@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import dagster as dg
 
-from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
+from deltasnap_assets.checks.commits import recent_commit_times
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import CountedFiles, VersionFacts
+from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.runs.planning.names import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, selects_versions
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.runs.stores import history_of, log_of
@@ -136,23 +136,21 @@ class RunFacts:
                 differences[version] += compare_time_with_log(checksum, commit.in_commit_timestamp)
         return differences
 
+    @once
+    def states(self) -> dict[int, SnapshotState]:
+        stored = self.snapshots.stored_versions(self.table)
+        earlier = [version for version in stored if version < min(self.versions, default=0)][-HISTORY:]
+        found = {v: self.snapshots.state_if_stored(self.table, v) for v in (*earlier, *self.versions)}
+        return {version: state for version, state in found.items() if state is not None}
 
-def facts_of_versions(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> VersionFacts:
-    """Return the facts about the versions of a run. Errors: those of reading the store."""
-    stored = snapshots.stored_versions(table)
-    earlier = [version for version in stored if version < min(versions, default=0)][-HISTORY:]
-    found = {version: snapshots.state_if_stored(table, version) for version in (*earlier, *versions)}
-    return version_facts({version: state for version, state in found.items() if state is not None}, versions)
-
-
-def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) -> VersionFacts:
-    """Return the facts about the versions of a run. states: of these versions and of some before them."""
-    changes = {}
-    for earlier, later in pairwise(sorted(states)):
-        before, after = states[earlier].metadata, states[later].metadata
-        if later in versions and before is not None and after is not None:
-            changes[later] = tuple(schema_changes(before, after))
-    return VersionFacts(versions=versions, states=states, schema_changes=changes)
+    @property
+    def schema_changes(self) -> dict[int, tuple[str, ...]]:
+        changes = {}
+        for earlier, later in pairwise(sorted(self.states)):
+            before, after = self.states[earlier].metadata, self.states[later].metadata
+            if later in self.versions and before is not None and after is not None:
+                changes[later] = tuple(schema_changes(before, after))
+        return changes
 
 
 def versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings) -> list[int]:

@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict, VersionCheck, failed_to_run, not_evaluated
+from deltasnap_assets.checks.check import AnyCheck, Verdict, VersionCheck, failed_to_run, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS, checks_of
 from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationTargetMaterializationData,
@@ -25,7 +24,7 @@ from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
-from deltasnap_assets.tables.checks.run_facts import facts_of_versions, versions_of_run
+from deltasnap_assets.tables.checks.run_facts import RunFacts, versions_of_run
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
@@ -64,17 +63,18 @@ def _results(
     selected = {key.name: key for key in context.selected_asset_check_keys}
     checks = [check for check in checks_of(table.checks, VERSION_CHECKS) if check.name in selected]
     try:
-        facts = facts_of_versions(snapshots, table, versions)
+        facts = RunFacts(table=table, snapshots=snapshots, versions=versions)
+        verdicts_of = {check: check.judge(facts, table.checks) for check in checks}
     except DeltaSnapError as error:
         verdict = failed_to_run(visible(str(error)))
-        failed: dict[Check, Verdict] = dict.fromkeys(checks, verdict)
+        failed: dict[AnyCheck, Verdict] = dict.fromkeys(checks, verdict)
         results = [_result(check, selected[check.name], verdict) for check in failed]
         yield from results if has_partition else map(_evaluation, results)
         record_version_checks(snapshots, table, failed, versions, ())
         return
-    of_run = dict[Check, Verdict]()
-    for check in checks:
-        key, verdicts = selected[check.name], check.verdicts(facts, table.checks)
+    of_run = dict[AnyCheck, Verdict]()
+    for check, verdicts in verdicts_of.items():
+        key = selected[check.name]
         if not verdicts:  # Dagster shows it as skipped
             context.log.info(f"{check.name}: {_NOTHING.description}")
             continue
@@ -128,12 +128,12 @@ def verdict_of_run(verdicts: Mapping[int, Verdict]) -> Verdict:
     return ordered[-1] if ordered else _NOTHING
 
 
-def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+def _of_run(check: VersionCheck, key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
     failed = [each for each in verdicts.values() if not each.passed]
     return _result(check, key, verdict_of_run(verdicts), versions_judged=len(verdicts), versions_failed=len(failed))
 
 
-def _result(check: Check, key: dg.AssetCheckKey, verdict: Verdict, **numbers: int) -> dg.AssetCheckResult:
+def _result(check: AnyCheck, key: dg.AssetCheckKey, verdict: Verdict, **numbers: int) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=key.name,
         asset_key=key.asset_key,
@@ -163,7 +163,7 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
 
 def _record(
     context: dg.AssetCheckExecutionContext,
-    check: VersionCheck[Any],
+    check: VersionCheck,
     key: dg.AssetCheckKey,
     verdicts: Mapping[int, Verdict],
 ) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.check import AnyCheck, Verdict
+from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts
-from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings, checks_of
+from deltasnap_assets.checks.registry import PAGE_CHECKS, checks_of
 from deltasnap_assets.provenance import made_by, made_how
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
@@ -169,13 +170,13 @@ class ShownVersion:
     committed_at_ms: int
     commit: CommitInfo | None
     steps: Sequence[VersionStep]
-    others: Sequence[tuple[Check, Verdict]] = ()
+    others: Sequence[tuple[AnyCheck, Verdict]] = ()
     compaction: None = None
 
 
 def health(shown: ShownVersion, limits: CheckSettings) -> str:
     """Return the health of the table with advice: faults of the log first."""
-    verdicts = [*((check, check.verdict(shown, limits)) for check in checks_of(limits, PAGE_CHECKS)), *shown.others]
+    verdicts = [*((check, check.judge(shown, limits)) for check in checks_of(limits, PAGE_CHECKS)), *shown.others]
     problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
     lines = [*fault_lines(shown.condition), *(_problem_line(check, verdict) for check, verdict in problems)]
     if not lines:
@@ -185,7 +186,7 @@ def health(shown: ShownVersion, limits: CheckSettings) -> str:
     return "\n\n".join(lines)
 
 
-def _problem_line(check: Check, verdict: Verdict) -> str:
+def _problem_line(check: AnyCheck, verdict: Verdict) -> str:
     return f"{plain_text(verdict.description)} {verdict.advice or check.advice}"
 
 

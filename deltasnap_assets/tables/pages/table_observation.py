@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.check import AnyCheck, Verdict
+from deltasnap_assets.checks.commits import freshness
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS, checks_of
 from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, DATA_VERSION, LAST_UPDATED, table_key
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.tables.checks.run_facts import facts_of_versions
+from deltasnap_assets.tables.checks.run_facts import RunFacts
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import ShownVersion, table_page
 from deltasnap_assets.tables.pages.metadata import time_value
@@ -90,21 +91,20 @@ def table_observation(
 
 def _other_verdicts(
     snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int], commits: Sequence[DeltaHistory]
-) -> list[tuple[Check, Verdict]]:
+) -> list[tuple[AnyCheck, Verdict]]:
     """Return the verdicts of the checks of commits and versions. They are evaluated after the page.
 
     The age of the last commit is unknown while the log has later versions: those of a backlog, or after a fault.
     """
-    facts = facts_of_versions(snapshots, table, versions)
-    verdicts: list[tuple[Check, Verdict]] = [
-        (check, verdict_of_run(check.verdicts(facts, table.checks)))
-        for check in checks_of(table.checks, VERSION_CHECKS)
+    facts = RunFacts(table=table, snapshots=snapshots, versions=versions)
+    verdicts: list[tuple[AnyCheck, Verdict]] = [
+        (check, verdict_of_run(check.judge(facts, table.checks))) for check in checks_of(table.checks, VERSION_CHECKS)
     ]
     if (snapshots.listing(table).latest_version or 0) > max(versions):
         return verdicts
     times = sorted(commit.timestamp for commit in commits)
     fresh = checks_of(table.checks, [FRESH_TABLE])
-    return [*((check, check.of_commits(times, table.checks, now_ms=system_clock())) for check in fresh), *verdicts]
+    return [*((check, freshness(times, table.checks, now_ms=system_clock())) for check in fresh), *verdicts]
 
 
 def health_of(instance: dg.DagsterInstance, table: TableSettings) -> str | None:

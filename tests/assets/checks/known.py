@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
-from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
     LogSegment,
     Problem,
@@ -138,6 +137,8 @@ class KnownTableFacts:
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     counted: CountedFiles = field(default_factory=counted)
     compaction: Compaction | None = None
+    states: Mapping[int, SnapshotState] = field(default_factory=dict)
+    schema_changes: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def state(self) -> SnapshotState:

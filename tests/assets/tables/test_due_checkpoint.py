@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.tables.due_checkpoint import is_due, write_due_checkpoint
 from deltasnap_core import (

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
-from deltasnap_assets.checks.commits.steady_growth import SteadyGrowth, SteadyGrowthLimits
-from deltasnap_assets.checks.facts import VersionFacts
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.registry import STEADY_GROWTH
+from tests.assets.checks.known import KnownTableFacts
 from tests.assets.tables.pages.metadata_builders import state
 
 
 def verdicts_of(*sizes: int | None) -> dict[int, Verdict]:
     """Return the verdicts of versions of these sizes; None: the version is not stored."""
     states = {version: state(size_in_bytes=size) for version, size in enumerate(sizes) if size is not None}
-    facts = VersionFacts(versions=range(len(sizes)), states=dict(reversed(states.items())), schema_changes={})
-    return SteadyGrowth().verdicts(facts, SteadyGrowthLimits())
+    facts = KnownTableFacts(versions=range(len(sizes)), states=dict(reversed(states.items())))
+    return STEADY_GROWTH.judge(facts, CheckSettings())
 
 
 def test_growth_is_compared_with_the_growth_of_earlier_versions() -> None:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
-from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
-from deltasnap_assets.checks.partition_files import PartitionFiles
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
+from deltasnap_assets.checks.registry import SMALL_FILES
 from deltasnap_core import FileSizeHistogram
 from deltasnap_core.support import OptimizeCandidate
 from tests.assets.checks.files.small_files_builders import candidate
@@ -18,7 +18,7 @@ def verdict_of(small: int, large: int, *candidates: OptimizeCandidate, is_known:
     facts = page_facts(
         compaction=compaction, num_of_files=len(sizes), file_size_histogram=FileSizeHistogram.of_sizes(sizes)
     )
-    return SmallFiles().verdict(facts, SmallFilesLimits())
+    return SMALL_FILES.judge(facts, CheckSettings())
 
 
 def test_small_files_are_checked_only_above_a_number_of_files() -> None:
@@ -52,7 +52,7 @@ def test_advice_lists_the_statements_that_compact_the_most_files() -> None:
         "- and 1 more, see the metadata table `optimize_candidates`",
     ]
     assert found.numbers["files_after_optimize"] == 4
-    assert SmallFiles().text_of(found).endswith(found.advice)
+    assert SMALL_FILES.text_of(found).endswith(found.advice)
 
 
 def partition(day: str, num_files: int, size_in_bytes: int) -> PartitionFiles:
@@ -65,7 +65,7 @@ def estimated(*partitions: PartitionFiles) -> Verdict:
     histogram = FileSizeHistogram.of_sizes(sizes)
     compaction = Compaction.estimated(partitions, {})
     facts = page_facts(compaction=compaction, num_of_files=len(sizes), file_size_histogram=histogram)
-    return SmallFiles().verdict(facts, SmallFilesLimits())
+    return SMALL_FILES.judge(facts, CheckSettings())
 
 
 def test_files_of_a_large_table_are_estimated_from_the_bytes_of_its_partitions() -> None:
@@ -98,5 +98,5 @@ def test_file_in_a_bin_across_the_limit_is_not_small() -> None:
     sizes = [11 * MIB] * 20
     facts = page_facts(num_of_files=20, file_size_histogram=FileSizeHistogram.of_sizes(sizes))
     for limit, small in ((10_000_000, 0), (12 * MIB, 20), (12 * MIB - 1, 0)):
-        found = SmallFiles().verdict(facts, SmallFilesLimits(small_file_bytes=limit))
+        found = SMALL_FILES.judge(facts, CheckSettings(small_file_bytes=limit))
         assert found.numbers["small_files"] == small

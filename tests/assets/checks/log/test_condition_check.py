@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.checks.log.condition_check import failed, unsupported
+from deltasnap_assets.checks.log import failed, unsupported
 from deltasnap_core import ProblemKind
 from tests.assets.checks.known import UNSUPPORTED, condition, fault, versions
 

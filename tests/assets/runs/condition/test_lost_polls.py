@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.refresh import RefreshError

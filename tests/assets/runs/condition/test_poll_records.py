@@ -12,11 +12,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import Check, Verdict, failed_to_run
-from deltasnap_assets.checks.commits.fresh_table import FreshTable
-from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
-from deltasnap_assets.checks.files.small_files import SmallFiles
-from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
+from deltasnap_assets.checks.check import AnyCheck, Verdict, failed_to_run
+from deltasnap_assets.checks.registry import CONTIGUOUS_LOG, EXPIRED_TOMBSTONES, FRESH_TABLE, SMALL_FILES
 from deltasnap_assets.runs import decide, due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
@@ -57,7 +54,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def found_by(check: Check, *, passed: bool, is_error: bool = False, **numbers: float) -> PollFindings:
+def found_by(check: AnyCheck, *, passed: bool, is_error: bool = False, **numbers: float) -> PollFindings:
     """Return what the result of one check records."""
     verdict = Verdict(
         passed=passed,
@@ -71,33 +68,33 @@ def found_by(check: Check, *, passed: bool, is_error: bool = False, **numbers: f
 
 def test_failed_check_is_a_problem_with_description_and_advice() -> None:
     problem = Problem.of_check(check="small_files", severity="warning", text="It is so.", advice="Change it.")
-    assert found_by(SmallFiles(), passed=False).problems == {"small_files": (problem,)}
-    found = found_by(ExpiredTombstones(), passed=True, expired_bytes=7)
+    assert found_by(SMALL_FILES, passed=False).problems == {"small_files": (problem,)}
+    found = found_by(EXPIRED_TOMBSTONES, passed=True, expired_bytes=7)
     assert (found.problems, found.vacuum_bytes) == ({"expired_tombstones": ()}, 7)
 
 
 def test_text_like_that_of_advice_is_part_of_the_description() -> None:
     verdict = Verdict(passed=False, description="a\n\nWhat to do: b", advice="Change it.")
-    (problem,) = found_by_checks({SmallFiles(): verdict}).problems["small_files"]
+    (problem,) = found_by_checks({SMALL_FILES: verdict}).problems["small_files"]
     assert (problem.text, problem.advice) == (visible("a\n\nWhat to do: b"), "Change it.")
 
 
 def test_error_of_a_check_is_an_error_of_the_table() -> None:
-    (problem,) = found_by(SmallFiles(), passed=False, is_error=True).problems["small_files"]
+    (problem,) = found_by(SMALL_FILES, passed=False, is_error=True).problems["small_files"]
     assert problem.severity == "error"
 
 
 def test_freshness_is_recorded_as_a_rule() -> None:
-    found = found_by(FreshTable(), passed=True, hours_expected=26)
+    found = found_by(FRESH_TABLE, passed=True, hours_expected=26)
     assert found.problems == {"fresh_table": ()}
     assert found.stale_after_ms == 26 * HOUR
 
 
-@pytest.mark.parametrize("check", [FreshTable(), ContiguousLog()])
-def test_check_that_raised_an_error_is_a_problem(check: Check) -> None:
+@pytest.mark.parametrize("check", [FRESH_TABLE, CONTIGUOUS_LOG])
+def test_check_that_raised_an_error_is_a_problem(check: AnyCheck) -> None:
     (problem,) = found_by_checks({check: failed_to_run("IndexError: 5")}).problems[check.name]
     assert (problem.severity, problem.text) == ("error", "The check could not be evaluated: IndexError: 5")
-    assert found_by(ContiguousLog(), passed=False).problems == {}
+    assert found_by(CONTIGUOUS_LOG, passed=False).problems == {}
 
 
 def test_problems_remain_until_their_check_passes(table: Table) -> None:
@@ -195,9 +192,9 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
 
 
 def test_number_of_a_check_may_be_absent() -> None:
-    assert found_by(ExpiredTombstones(), passed=True).vacuum_bytes is None
-    assert found_by(ExpiredTombstones(), passed=True, expired_bytes=2.9).vacuum_bytes == 2
-    found = found_by(FreshTable(), passed=False)
+    assert found_by(EXPIRED_TOMBSTONES, passed=True).vacuum_bytes is None
+    assert found_by(EXPIRED_TOMBSTONES, passed=True, expired_bytes=2.9).vacuum_bytes == 2
+    found = found_by(FRESH_TABLE, passed=False)
     assert (found.stale_after_ms, [each.severity for each in found.problems["fresh_table"]]) == (None, ["warning"])
 
 

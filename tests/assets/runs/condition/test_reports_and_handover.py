@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
+from deltasnap_assets.checks.check import AnyCheck, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.check_events import _is_unevaluated, check_evaluation, report_checks
 from deltasnap_assets.runs.condition.fault_texts import condition_tag, failed_run_problem
@@ -84,7 +84,7 @@ def test_checks_that_a_failed_run_did_not_evaluate_are_reported_as_skipped() -> 
 
 def test_checks_of_a_condition_are_recorded_with_their_verdict_or_as_skipped() -> None:
     first, second, *_ = CONDITION_CHECKS
-    verdicts: dict[Check, Verdict] = {
+    verdicts: dict[AnyCheck, Verdict] = {
         first: Verdict(passed=False, description="bad", numbers={"n": 1}),
         second: not_evaluated("no log"),
     }

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import Severity, Verdict
-from deltasnap_assets.checks.files.small_files import SmallFiles
+from deltasnap_assets.checks.registry import SMALL_FILES
 from deltasnap_assets.runs.condition import check_events
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.planning.names import run_tags
@@ -29,7 +29,7 @@ KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
 
 
 def result_of(**values: Any) -> dg.AssetCheckResult:
-    return _result(EVENTS, SmallFiles(), Verdict(description="told", **values))
+    return _result(EVENTS, SMALL_FILES, Verdict(description="told", **values))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_failed_check_is_an_error_only_for_a_fault_of_the_log(
     failed = result_of(passed=False, severity=reported, numbers={"files": 3})
     assert (failed.passed, failed.severity) == (False, severity)
     assert (failed.asset_key, failed.check_name) == (KEY.asset_key, KEY.name)
-    assert failed.description == f"told\n\nWhat to do: {SmallFiles.advice}"
+    assert failed.description == f"told\n\nWhat to do: {SMALL_FILES.advice}"
     assert {name: entry.value for name, entry in failed.metadata.items()} == {"files": 3}
 
 

@@ -10,12 +10,11 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN
-from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
-from deltasnap_assets.tables.checks import version_checks
+from deltasnap_assets.tables.checks.run_facts import RunFacts
 from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
 from tests.assets.jobs import idle_job
@@ -111,7 +110,7 @@ def test_check_whose_versions_cannot_be_read_fails_with_the_reason(
     def unreadable(*_: object) -> None:
         raise StorageError(path="store", reason="timeout")
 
-    monkeypatch.setattr(version_checks, "facts_of_versions", unreadable)
+    monkeypatch.setattr(RunFacts, "states", property(unreadable))
     results = table.evaluations("schema_unchanged", "computed_state", partition=LAST)
     assert [each.passed for each in results] == [False]
     assert str(results[0].description).startswith(FAILED_TO_RUN)
@@ -123,10 +122,10 @@ def test_check_whose_versions_cannot_be_read_fails_with_the_reason(
 def test_check_that_raises_is_an_error_of_the_table(
     table: Table, error: Exception, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def verdict(*_: object) -> None:
+    def segment(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(CheckpointLag, "verdict", verdict)
+    monkeypatch.setattr(RunFacts, "segment", property(segment))
     result = table.check("checkpoint_lag")
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert str(result.description).partition("\n")[0] == text

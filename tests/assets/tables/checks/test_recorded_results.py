@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
-from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
+from deltasnap_assets.checks.check import AnyCheck, Verdict
+from deltasnap_assets.checks.registry import CHECKPOINT_LAG, EXPIRED_TOMBSTONES
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
@@ -24,12 +23,12 @@ from tests.builders import mtime_of
 
 __all__ = ["original", "table"]
 
-WARNED = CheckpointLag(), Verdict(passed=False, description="Late.", advice="Write one.")
+WARNED = CHECKPOINT_LAG, Verdict(passed=False, description="Late.", advice="Write one.")
 PROBLEM = Problem.of_check(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
 
 
 def recorded(
-    table: Table, *verdicts: tuple[Check, Verdict], ended: tuple[str, ...] = (), are_all: bool = False
+    table: Table, *verdicts: tuple[AnyCheck, Verdict], ended: tuple[str, ...] = (), are_all: bool = False
 ) -> LastPoll:
     no_session: Any = None
     run = table.instance.create_run_for_job(idle_job)
@@ -39,7 +38,7 @@ def recorded(
 
 
 def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
-    vacuum = ExpiredTombstones(), Verdict(passed=True, description="Few.", numbers={"expired_bytes": 7})
+    vacuum = EXPIRED_TOMBSTONES, Verdict(passed=True, description="Few.", numbers={"expired_bytes": 7})
     table.write(LAST + 1, LAST + 1)
     found = recorded(table, WARNED)
     assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)

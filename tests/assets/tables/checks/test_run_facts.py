@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.checks.check import Limits
-from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
-from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.commits import recent_commit_times
+from deltasnap_assets.checks.registry import SCHEMA_UNCHANGED
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
-from deltasnap_assets.tables.checks.run_facts import (
-    HISTORY,
-    RunFacts,
-    facts_of_versions,
-    version_facts,
-)
+from deltasnap_assets.tables.checks.run_facts import HISTORY, RunFacts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaLog, SnapshotState, SnapshotStore
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
@@ -49,14 +45,23 @@ def wider() -> SnapshotState:
     return state(metadata=replace(metadata, schema_string=json.dumps(schema)))
 
 
+def facts_of(states: Mapping[int, SnapshotState | None], *versions: int) -> RunFacts:
+    """Return the facts of a run of versions. states: of all stored versions; None: unknown."""
+    snapshots: Any = SimpleNamespace(
+        stored_versions=lambda _: list(states), state_if_stored=lambda _, version: states[version]
+    )
+    table: Any = None
+    return RunFacts(table=table, snapshots=snapshots, versions=versions)
+
+
 def test_schema_changes_are_known_for_versions_with_a_known_predecessor() -> None:
-    facts = version_facts({3: state(), 4: state(), 5: wider(), 6: state(metadata=None)}, (3, 4, 5, 6))
+    facts = facts_of({3: state(), 4: state(), 5: wider(), 6: state(metadata=None)}, 3, 4, 5, 6)
     assert facts.schema_changes == {4: (), 5: ("column new added (string)",)}
 
 
 def test_schema_is_compared_with_the_stored_version_before_though_versions_between_are_not_stored() -> None:
-    facts = version_facts({3: state(), 7: wider()}, (7,))
-    (verdict,) = SchemaUnchanged().verdicts(facts, Limits()).values()
+    facts = facts_of({3: state(), 7: wider()}, 7)
+    (verdict,) = SCHEMA_UNCHANGED.judge(facts, CheckSettings()).values()
     expected = "A version after 3, up to 7, changed the schema: column new added (string)."
     assert (verdict.passed, verdict.description) == (False, expected)
 
@@ -70,11 +75,7 @@ def test_usual_interval_is_that_of_the_last_commits() -> None:
 def test_earlier_versions_whose_state_is_unknown_are_left_out() -> None:
     stored = [*range(1, HISTORY + 4)]
     unknown = HISTORY + 1
-    snapshots: Any = SimpleNamespace(
-        stored_versions=lambda _: stored, state_if_stored=lambda _, version: None if version == unknown else state()
-    )
-    table: Any = None
-    facts = facts_of_versions(snapshots, table, (HISTORY + 2,))
+    facts = facts_of({version: None if version == unknown else state() for version in stored}, HISTORY + 2)
     assert [*facts.states] == [version for version in range(2, HISTORY + 3) if version != unknown]
     assert facts.schema_changes == {HISTORY + 2: ()}
 

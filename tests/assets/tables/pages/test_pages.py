@@ -7,9 +7,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import Verdict
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.compaction import PartitionFiles
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.checks.partition_files import PartitionFiles
-from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
+from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
     ShownVersion,
