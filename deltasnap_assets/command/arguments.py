@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from deltasnap_assets.command.completion import table_names
+from deltasnap_assets.command.completion import catalog_names, table_names
 from deltasnap_assets.settings.option_values import with_booleans
-from deltasnap_core.support import learn_options, milliseconds
+from deltasnap_core.support import learn_options, milliseconds, with_own_options
 
 _WORDS = re.compile(r"\w[^/\\:]*")  # a name in the configuration or a catalog; other texts are paths or URLs
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
@@ -89,6 +90,15 @@ StorageOptions = Annotated[
         help="A storage option; true and false are booleans. For a number, write KEY:=VALUE (port:=22). Repeatable.",
     ),
 ]
+InCatalog = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="CATALOG",
+        help="Look the name up in this catalog: unity, glue (both as in the environment), or a key in `catalogs`.",
+        autocompletion=catalog_names,
+    ),
+]
 
 
 def storage_options(texts: list[str] | None) -> dict[str, Any]:
@@ -107,22 +117,21 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
     return with_booleans(options)
 
 
-def table_at(text: str, option: list[str] | None) -> tuple[str, dict[str, Any]]:
+def table_at(text: str, option: list[str] | None, catalog: str | None = None) -> tuple[str, Mapping[str, Any]]:
     """Return path and storage options of a table: of the one with this name, or at this path.
 
-    option: as given. Errors: typer.BadParameter; CatalogError; ConfigError if the text may be a name.
+    option, catalog: as given. Errors: typer.BadParameter; CatalogError; ConfigError if the text may be a name.
     """
     options = storage_options(option)
-    if not _WORDS.fullmatch(text):
+    if catalog is None and not _WORDS.fullmatch(text):
         return text, options
-    from deltasnap_assets.command.targets import configured  # noqa: PLC0415  # slow to load, and a path needs none
+    from deltasnap_assets.command.targets import named  # noqa: PLC0415  # slow to load, and a path needs none
     from deltasnap_assets.settings.located import located  # noqa: PLC0415
 
-    table = configured(text)
-    if table is None:
+    if (table := named(text, catalog)) is None:
         return text, options
     found = located(table)
-    return found.path, {**found.storage_options, **options}
+    return found.path, with_own_options(found.storage_options, options)
 
 
 def _number(text: str) -> int | float:

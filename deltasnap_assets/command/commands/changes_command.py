@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import StorageOptions, TablePath, column_names, table_at
+from deltasnap_assets.command.arguments import InCatalog, StorageOptions, TablePath, column_names, table_at
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
@@ -35,6 +35,7 @@ def changes(
     form: FormatOption = None,
     out: OutOption = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
 ) -> None:
     """Show the rows changed by the versions V1 to V2 (inclusive). Needs Spark to read the data files.
 
@@ -43,7 +44,7 @@ def changes(
     """
     if v1 > v2:
         raise typer.BadParameter(f"Expected the first version before the last, found {v1} and {v2}.")
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     destination = row_destination(form, out, limit)
     keys = None if key is None else column_names(key, "--key")
     names = None if columns is None else column_names(columns)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import StorageOptions, check_file_to_write, storage_options
+from deltasnap_assets.command.arguments import InCatalog, StorageOptions, check_file_to_write, storage_options
 from deltasnap_assets.command.completion import check_names, table_names
 from deltasnap_assets.command.output import AsJson
 
@@ -35,7 +35,7 @@ def check(
         list[str],
         typer.Argument(
             metavar="TARGET",
-            help="Names of configured tables, folders or URLs; * and ? match.",
+            help="Names of tables, folders or URLs; * and ? match.",
             autocompletion=table_names,
         ),
     ],
@@ -66,6 +66,7 @@ def check(
         Path | None, typer.Option("--output", metavar="FILE", help="Write to a file. Default: stdout.")
     ] = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
 ) -> None:
     """Evaluate the checks of tables, for CI. Needs no configuration, and no Spark for tables that fit into memory.
 
@@ -78,12 +79,13 @@ def check(
     options = storage_options(option)
     if output is not None:
         check_file_to_write(output)
+    from deltasnap_assets.command.targets import targets_of
     from deltasnap_assets.command.views.check_view import GateRequest, check_targets, chosen_checks, limits_of
 
     request = GateRequest(
         checks=chosen_checks(select), limits=limits_of(limits or []), fails_on_warnings=fail_on is FailOn.WARN
     )
-    gate = check_targets(targets, options, request)
+    gate = check_targets(targets_of(targets, options, catalog), request)
     text = gate.text(form)
     if output is None:
         typer.echo(text, nl=False)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.arguments import (
+    InCatalog,
     StorageOptions,
     TablePath,
     TablePaths,
@@ -90,6 +91,7 @@ def history(
         typer.Option(metavar="NAME", help="Only commits of this operation, such as MERGE; repeatable."),
     ] = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +114,7 @@ def history(
     wanted = WantedCommits(
         since_ms=None if since is None else timestamp_argument(since, "--since"), operations=tuple(operation or ())
     )
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     with explaining(path, options), without_listed_warnings():
         found = read_wanted_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT, wanted)
     for mark, text in fault_lines(found.faults):
@@ -134,6 +136,7 @@ def diff(
     one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
     other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -148,7 +151,7 @@ def diff(
     from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
 
     form = chosen_format(form, as_json, has_rows=False)
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     with explaining(path, options, one, other):
         pair = find_versions(path, options, one, other)
     with explaining(path, options, *pair.versions):

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import StorageOptions, TablePath, column_names, table_at, timestamp_argument
+from deltasnap_assets.command.arguments import (
+    InCatalog,
+    StorageOptions,
+    TablePath,
+    column_names,
+    table_at,
+    timestamp_argument,
+)
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
@@ -49,6 +56,7 @@ def table(
     form: FormatOption = None,
     out: OutOption = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
 ) -> None:
     """Show a metadata table of a version: its files, history, properties, partitions and more.
 
@@ -56,7 +64,7 @@ def table(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)

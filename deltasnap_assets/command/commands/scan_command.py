@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deltasnap_assets.command.arguments import (
+    InCatalog,
     StorageOptions,
     TablePath,
     column_names,
@@ -63,6 +64,7 @@ def scan(
         ),
     ] = False,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
 ) -> None:
     """Show the rows of a version, in any order. Needs Spark to read the data files.
 
@@ -74,7 +76,7 @@ def scan(
     is_gate = min_skipped is not None or assert_statistics
     if is_gate and not explain:
         raise typer.BadParameter("Give --explain too.", param_hint="--min-skipped, --assert-statistics")
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)

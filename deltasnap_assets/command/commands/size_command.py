@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import StorageOptions, storage_options
+from deltasnap_assets.command.arguments import InCatalog, StorageOptions, storage_options
 from deltasnap_assets.command.completion import table_names
 from deltasnap_assets.command.output import AsJson, Form, chosen_format
 
@@ -16,7 +16,7 @@ def size(
         list[str] | None,
         typer.Argument(
             metavar="TARGET",
-            help="Names of configured tables, folders or URLs; * and ? match. Default: all configured tables.",
+            help="Names of tables, folders or URLs; * and ? match. Default: all configured tables.",
             autocompletion=table_names,
         ),
     ] = None,
@@ -28,6 +28,7 @@ def size(
         typer.Option(metavar="MONEY", min=0, help="The price of a GB (10^9 bytes) for a month, as 0.023."),
     ] = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +38,8 @@ def size(
     Needs Spark. Exits with 1 if a table cannot be read.
     """
     form, options = chosen_format(form, as_json), storage_options(option)
+    from deltasnap_assets.command.targets import configured_targets, targets_of
     from deltasnap_assets.command.views.size_view import show_bills
 
-    show_bills(targets or [], options, form=form, list_files=listing, price=price)
+    found = targets_of(targets, options, catalog) if targets else configured_targets()
+    show_bills(found, form=form, list_files=listing, price=price)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import StorageOptions, TablePath, table_at, timestamp_argument
+from deltasnap_assets.command.arguments import InCatalog, StorageOptions, TablePath, table_at, timestamp_argument
 from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json
 from deltasnap_assets.quantities import HOUR_MS, counted
 
@@ -24,6 +24,7 @@ def inspect_table(
         typer.Option(metavar="TIME", help="Show the version at this time (ISO 8601; without an offset: local time)."),
     ] = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
     form: Form = None,
     as_json: AsJson = False,
@@ -36,7 +37,7 @@ def inspect_table(
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
     is_json = chosen_format(form, as_json, has_rows=False) is OutputFormat.JSON
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
     from deltasnap_assets.command.views.inspection import Wanted
@@ -50,6 +51,7 @@ def checkpoint(
     path: TablePath,
     version: _Version = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +64,7 @@ def checkpoint(
     from deltasnap_assets.command.views.condition_view import explaining
 
     form = chosen_format(form, as_json, has_rows=False)
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     with explaining(path, options, *(() if version is None else (version,))), spark_aside(path):
         written = delta_log_of(path, options).checkpoint(version)
     if form is OutputFormat.JSON:
@@ -105,6 +107,7 @@ def vacuum(
         ),
     ] = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -115,7 +118,7 @@ def vacuum(
     if not dry_run:
         raise NeverDeletesError
     form = chosen_format(form, as_json)
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     retention_ms = None if retain is None else int(retain * HOUR_MS)
     from deltasnap_assets.command.views.vacuum_view import show_vacuum
 
@@ -126,6 +129,7 @@ def verify(
     path: TablePath,
     version: _Version = None,
     option: StorageOptions = None,
+    catalog: InCatalog = None,
     form: Form = None,
     as_json: AsJson = False,
 ) -> None:
@@ -134,7 +138,7 @@ def verify(
     Lists the folder of the table, and opens no data file. Needs Spark.
     """
     form = chosen_format(form, as_json)
-    path, options = table_at(path, option)
+    path, options = table_at(path, option, catalog)
     from deltasnap_assets.command.views.verify_view import show_file_problems
 
     show_file_problems(path, options, version, form)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -18,7 +18,7 @@ from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.command.commands.check_command import CheckFormat
 from deltasnap_assets.command.output import csv_text, json_text
 from deltasnap_assets.command.table_on_spark import configured_spark
-from deltasnap_assets.command.targets import Target, targets_of
+from deltasnap_assets.command.targets import Target
 from deltasnap_assets.command.terminal import WIDEST, output_aside, print_line, shown
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.settings.loading import message_of
@@ -183,16 +183,15 @@ class Gate:
                     yield _annotation(result.severity, title, _line(result.check.text_of(result.verdict)))
 
 
-def check_targets(places: Sequence[str], options: Mapping[str, Any], request: GateRequest) -> Gate:
-    """Evaluate the checks of all tables. Errors: those of the configuration, and JavaError."""
+def check_targets(targets: Iterable[Target], request: GateRequest) -> Gate:
+    """Evaluate the checks of all tables, each once. Errors: those of the configuration, and JavaError."""
     found: dict[str, tuple[Target, CheckedTable]] = {}
     spark = configured_spark()
-    for place in places:
-        for target in targets_of(place, options):
-            place = target.name if target.table is None else target.table.table or to_url(target.table.path)
-            if place not in found:
-                with output_aside():
-                    found[place] = target, _checked(target, request, spark)
+    for target in targets:
+        place = target.name if target.table is None else target.table.table or to_url(target.table.path)
+        if place not in found:
+            with output_aside():
+                found[place] = target, _checked(target, request, spark)
     return Gate(request=request, tables=tuple(found.values()))
 
 

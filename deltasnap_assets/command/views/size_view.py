@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,11 +12,11 @@ from rich.table import Table
 
 from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.targets import Target, targets_of
+from deltasnap_assets.command.targets import Target
 from deltasnap_assets.command.terminal import output_console, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text, time_text
-from deltasnap_assets.settings.loading import load_settings
+from deltasnap_assets.settings.located import located
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import StorageClass, redacted
 
@@ -24,14 +24,11 @@ _GB = 10**9
 _Row = dict[str, Any]
 
 
-def show_bills(
-    places: Sequence[str], options: Mapping[str, Any], *, form: OutputFormat, list_files: bool, price: float | None
-) -> None:
+def show_bills(targets: Iterable[Target], *, form: OutputFormat, list_files: bool, price: float | None) -> None:
     """Print the bill of each table, and what could not be read; then exit with 1.
 
-    places: as `targets_of`; empty: all configured tables. price: of 10^9 bytes for a month; None: no costs.
+    price: of 10^9 bytes for a month; None: no costs.
     """
-    targets = [each for place in places for each in targets_of(place, options)] if places else [*_configured()]
     rows, is_complete = list[_Row](), True
     for target in targets:
         try:
@@ -47,16 +44,12 @@ def show_bills(
         raise typer.Exit(1)
 
 
-def _configured() -> Iterator[Target]:
-    for table in load_settings().tables:
-        yield Target(name=table.name, table=table)
-
-
 def _bill(target: Target, *, list_files: bool, price: float | None) -> _Row:
     """Return the row of a table. Errors: DeltaSnapError."""
     if target.table is None:
         raise DeltaSnapError(target.problem or "there is no table")
-    path, options = target.table.path, target.table.storage_options
+    table = located(target.table)
+    path, options = table.path, table.storage_options
     with explaining(path, options), working("Listing"), spark_aside(path):
         bill = delta_log_of(path, options).update().tables.storage_bill(list_files=list_files)
     costs = {} if price is None or bill.total_bytes is None else {"monthly_cost": bill.total_bytes / _GB * price}
