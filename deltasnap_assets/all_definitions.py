@@ -47,7 +47,7 @@ def build_definitions(settings: Settings, *, spark: Any = None) -> dg.Definition
     session. Runs started from an asset's page use the executor of the project.
     spark: the session of the project to use, with its settings: a `SparkSession`, or a resource with a `spark_session`,
     such as those of dagster-pyspark. None: as the key `spark` of the settings says.
-    Errors: MisplacedStoreError.
+    Errors: as `check_store_place`.
     """
     check_store_place(settings)
     defs = dg.Definitions.merge(
@@ -88,7 +88,7 @@ def definitions_of_store(
 def configured_definitions() -> dg.Definitions:
     """Return the definitions of the configuration file in use, with the executor of the code location.
 
-    Errors: ConfigError, MisplacedStoreError; DeltaSnapError if the session is a resource of a project.
+    Errors: ConfigError; DeltaSnapError if the store is inside a table, or if the session is a resource of a project.
     """
     settings = load_settings()
     if settings.spark.resource is not None:

@@ -28,10 +28,6 @@ _MAX_SECONDS = 40
 """How long a tick waits for polls. Dagster ends a tick after 60 seconds, and its results are lost."""
 
 
-class UnfinishedPollError(DeltaSnapError):
-    """The poll of a table takes much longer than a tick."""
-
-
 def polled(
     settings: Settings,
     tables: Sequence[TableSettings],
@@ -82,7 +78,7 @@ def _result_of(seen: Seen, read: LongRead) -> Answer | None:
     """Return the answer of a poll; a message if it is still running; None: there was no time to start it.
 
     The answer of a poll that an earlier tick began counts, unless it requests runs and a run has begun meanwhile.
-    Errors: those of the poll; UnfinishedPollError if it takes minutes.
+    Errors: those of the poll; DeltaSnapError if it takes minutes.
     """
     if read.future.done():
         POLLS.pop(_key_of(seen), None)
@@ -95,5 +91,5 @@ def _result_of(seen: Seen, read: LongRead) -> Answer | None:
         "is long. The poll continues, and a later tick uses its result."
     )
     if read.is_overdue:
-        raise UnfinishedPollError(waits)
+        raise DeltaSnapError(waits)
     return Answer(table=seen.table.name, cursor=seen.cursor, message=waits, is_problem=True)

@@ -12,7 +12,7 @@ from deltasnap_assets.dagster_internals import CheckError
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.runs.table_runs import TablesFailedError
+from deltasnap_assets.runs.table_runs import tables_failed
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 
@@ -41,7 +41,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
                 problem = problems[table.name] = without_secrets(str(error))
                 context.log.error(f"{table.name}: {problem}")
         if problems:
-            raise TablesFailedError(problems)
+            raise tables_failed(problems)
 
     @dg.job(
         name=settings.own_name(REFRESH_JOB),

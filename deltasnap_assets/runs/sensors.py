@@ -16,7 +16,7 @@ from deltasnap_assets.runs.apply import Answer
 from deltasnap_assets.runs.attached import missing_assets
 from deltasnap_assets.runs.observe import Asked
 from deltasnap_assets.runs.polls import polled
-from deltasnap_assets.runs.table_runs import TablesFailedError
+from deltasnap_assets.runs.table_runs import tables_failed
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
@@ -123,7 +123,7 @@ def _sensor(
         if problems and after == before and not has_requests:
             if len(tables) == 1:
                 raise problems[names[0]]
-            raise TablesFailedError({name: without_secrets(str(error)) for name, error in problems.items()})
+            raise tables_failed({name: without_secrets(str(error)) for name, error in problems.items()})
         cursors = {name: None if cursor is None else cursor.to_text() for name, cursor in after.items()}
         if len(answers) < len(tables):
             cursors[_NEXT] = next(name for name in found if name not in answers)

@@ -48,14 +48,11 @@ _FAILED = [dg.DagsterRunStatus.FAILURE, _CANCELED]
 _ENDED = [dg.DagsterRunStatus.SUCCESS, *_FAILED]
 
 
-class TablesFailedError(DeltaSnapError):
-    """Some of the tables failed. problems: the reason, by table."""
-
-    def __init__(self, problems: Mapping[str, str]) -> None:
-        self.problems = problems
-        shown = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MAX_MESSAGES]]
-        more = f" And {len(problems) - len(shown)} more." if len(problems) > len(shown) else ""
-        super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(shown)}{more}")
+def tables_failed(problems: Mapping[str, str]) -> DeltaSnapError:
+    """Return the error for tables that failed. problems: the reason, by table."""
+    shown = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MAX_MESSAGES]]
+    more = f" And {len(problems) - len(shown)} more." if len(problems) > len(shown) else ""
+    return DeltaSnapError(f"{counted(len(problems), 'table')} failed. {' '.join(shown)}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,8 @@ def load_settings(
     are relative to the file.
     on_no_table: called with a message for each pattern of `discover` that cannot be listed, matches no table, or only
     tables of earlier patterns.
-    Errors: `NoConfigError`; `ConfigError`; `DiscoveryError`, see `with_discovered`; `MisplacedStoreError`.
+    Errors: `NoConfigError`; `ConfigError`; `DiscoveryError`, see `with_discovered`; DeltaSnapError for a store
+    inside a table.
     """
     folder = Path.cwd() if folder is None else folder
     path = find_config(environment, folder) if file is None else Path(file)

@@ -14,28 +14,16 @@ _LOCAL = "file://"
 _ENDPOINT = ("endpoint_url", "account_name", "host", "port")
 
 
-class MisplacedStoreError(DeltaSnapError):
-    """The store is inside the folder of a table, or contains it: each would delete files of the other."""
-
-    def __init__(self, *, store: str, table: str, is_table_inside: bool) -> None:
-        self.store, self.table = redacted(store), redacted(table)
-        problem = (
-            f"the table {self.table} is in the folder of the store {self.store}: pruning could delete the table's"
-            if is_table_inside
-            else f"the store {self.store} is in the folder of the table {self.table}: VACUUM would delete the store's"
-        )
-        super().__init__(f"storage: {problem} files. Set `storage` to a folder outside the tables.")
-
-
 def check_store_place(settings: Settings) -> None:
-    """Raise MisplacedStoreError if the store is inside the folder of a followed table, or contains it."""
+    """Raise an error if the store is inside the folder of a followed table, or contains it."""
     tables = ((table.path, table.storage_options) for table in settings.tables if table.path)
     check_place(settings.storage, settings.storage_options, tables)
 
 
 def check_place(store: str, store_options: Mapping[str, Any], tables: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Raise MisplacedStoreError if a store is inside the folder of a table, or contains it. Reads no remote storage.
+    """Raise an error if a store is inside the folder of a table, or contains it. Reads no remote storage.
 
+    Each would delete files of the other.
     tables: path or URL, and storage options. Different servers may have buckets with the same name.
     """
     roots, endpoint = _folders(store), _endpoint(store_options)
@@ -43,7 +31,16 @@ def check_place(store: str, store_options: Mapping[str, Any], tables: Iterable[t
         if to_url(path).startswith(_LOCAL) or _endpoint(options) == endpoint:
             for root, folder in zip(roots, _folders(path), strict=True):
                 if root.startswith(folder) or folder.startswith(root):
-                    raise MisplacedStoreError(store=store, table=path, is_table_inside=not root.startswith(folder))
+                    raise _misplaced(redacted(store), redacted(path), is_table_inside=not root.startswith(folder))
+
+
+def _misplaced(store: str, table: str, *, is_table_inside: bool) -> DeltaSnapError:
+    problem = (
+        f"the table {table} is in the folder of the store {store}: pruning could delete the table's"
+        if is_table_inside
+        else f"the store {store} is in the folder of the table {table}: VACUUM would delete the store's"
+    )
+    return DeltaSnapError(f"storage: {problem} files. Set `storage` to a folder outside the tables.")
 
 
 def _folders(path: str) -> tuple[str, str]:

@@ -15,26 +15,22 @@ _PATIENCE_SECONDS = 10.0
 _RETRIES = 6  # after 0.05 s, 0.2 s and so on, the last one after 51 s
 
 
-class RemoteError(DeltaSnapError):
-    """No session can be created with `spark.remote`. The message is one line with the reason."""
-
-
 def check_remote(remote: str) -> None:
-    """Raise RemoteError unless the client is installed and a server listens at the address, `sc://HOST:PORT/;...`."""
+    """Raise an error unless the client is installed and a server listens at the address, `sc://HOST:PORT/;...`."""
     if find_spec("grpc") is None:
-        raise RemoteError(f"Spark Connect needs packages that are not installed: {how_to_install('connect')}.")
+        raise DeltaSnapError(f"Spark Connect needs packages that are not installed: {how_to_install('connect')}.")
     host, port = _host_and_port(remote)
     try:
         socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
     except OSError as error:
         advice = "Start it, for example with Spark's `sbin/start-connect-server.sh`, or correct spark.remote."
-        raise RemoteError(f"No Spark Connect server at {address_of(remote)} ({error}). {advice}") from error
+        raise DeltaSnapError(f"No Spark Connect server at {address_of(remote)} ({error}). {advice}") from error
 
 
 def address_of(remote: str) -> str:
     """Return `sc://HOST:PORT` from a value of `spark.remote`, without the rest, which may contain a token.
 
-    Errors: RemoteError.
+    Errors: DeltaSnapError for another form.
     """
     host, port = _host_and_port(remote)
     return f"sc://{host}:{port}"
@@ -52,7 +48,7 @@ def _host_and_port(remote: str) -> tuple[str, int]:
         url = urlsplit(remote)
         port = url.port or DEFAULT_PORT
     except ValueError as error:
-        raise RemoteError(f"Expected spark.remote to be sc://HOST:PORT: {error}") from error
+        raise DeltaSnapError(f"Expected spark.remote to be sc://HOST:PORT: {error}") from error
     if not url.hostname:
-        raise RemoteError("Expected spark.remote to be sc://HOST:PORT, found no host.")
+        raise DeltaSnapError("Expected spark.remote to be sc://HOST:PORT, found no host.")
     return url.hostname, port

@@ -22,8 +22,7 @@ from deltasnap_assets.demo.demo_table import grow  # noqa: E402
 from deltasnap_assets.runs.planning.names import run_tags  # noqa: E402
 from deltasnap_assets.runs.planning.partitions import version_partitions  # noqa: E402
 from deltasnap_assets.runs.refresh import refresh_table  # noqa: E402
-from deltasnap_assets.tables.assets.input_forms import InputTypeError  # noqa: E402
-from deltasnap_core import LogSegment, SnapshotState  # noqa: E402
+from deltasnap_core import DeltaSnapError, LogSegment, SnapshotState  # noqa: E402
 from deltasnap_core.errors import PredicateError  # noqa: E402
 from tests.thorough import one_in  # noqa: E402
 
@@ -125,9 +124,9 @@ def test_range_of_versions_is_a_dict_of_the_requested_type(project: Project) -> 
 def test_unsupported_type_is_reported_with_supported_types(project: Project) -> None:
     defs = project.merged()
     expected = r"events/all_files cannot be loaded as int: expected pyspark.sql.DataFrame, pyarrow.Table, pandas.Data"
-    with pytest.raises(InputTypeError, match=expected):
+    with pytest.raises(DeltaSnapError, match=expected):
         defs.load_asset_value(["events", "all_files"], partition_key="1", python_type=int)
-    with pytest.raises(InputTypeError, match=r"log_segment cannot be loaded as pandas.DataFrame: expected LogSegment"):
+    with pytest.raises(DeltaSnapError, match=r"log_segment cannot be loaded as pandas.DataFrame: expected LogSegment"):
         defs.load_asset_value(["events", "log_segment"], partition_key="1", python_type=pd.DataFrame)
 
 

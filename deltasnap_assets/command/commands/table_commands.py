@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from typer.exceptions import TyperException
 
 from deltasnap_assets.command.arguments import InCatalog, StorageOptions, TablePath, table_at, timestamp_argument
+from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json
 from deltasnap_assets.quantities import HOUR_MS, counted
 
@@ -85,15 +85,6 @@ def checkpoint(
         )
 
 
-class NeverDeletesError(TyperException):
-    """VACUUM was requested without `--dry-run`."""
-
-    exit_code = 2
-
-    def __init__(self) -> None:
-        super().__init__("deltasnap never deletes files. Add --dry-run to see what VACUUM would delete.")
-
-
 def vacuum(
     path: TablePath,
     dry_run: Annotated[
@@ -116,7 +107,7 @@ def vacuum(
     Lists the folder of the table and reads every commit. Needs Spark. Deletes nothing.
     """
     if not dry_run:
-        raise NeverDeletesError
+        fail("deltasnap never deletes files. Add --dry-run to see what VACUUM would delete.", code=2)
     form = chosen_format(form, as_json)
     path, options = table_at(path, option, catalog)
     retention_ms = None if retain is None else int(retain * HOUR_MS)

@@ -48,17 +48,8 @@ _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 """The number of days after which the Gregorian calendar repeats."""
 
 
-class UnsupportedColumnError(DeltaSnapError):
-    """A column has a type that has no exact form in a format of the output: `text`, or `Parquet`."""
-
-    def __init__(self, *, column: str, data_type: str, form: str = "text", instead: str = "Parquet") -> None:
-        self.column = column
-        self.data_type = data_type
-        super().__init__(f"Column {column} of type {data_type} cannot be written as {form}. Write {instead} instead.")
-
-
 def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of each row, as JSON values. Errors: UnsupportedColumnError."""
+    """Yield the values of each row, as JSON values. Errors: DeltaSnapError for a type without an exact form."""
     fields = list(rows.schema)
     converters = [_converter(field.name, field.type) for field in fields]
     for batch in rows.to_batches(_BATCH_ROWS):
@@ -136,7 +127,7 @@ def _converter_of_value(name: str, data_type: Any) -> _Convert:
     if types.is_struct(data_type):
         fields = list(data_type)
         return _variant if _is_variant(fields) else _struct({f.name: _converter(name, f.type) for f in fields})
-    raise UnsupportedColumnError(column=name, data_type=str(data_type))
+    raise DeltaSnapError(f"Column {name} of type {data_type} cannot be written as text. Write Parquet instead.")
 
 
 def _float(value: float) -> float | str:

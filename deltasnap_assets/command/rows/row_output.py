@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deltasnap_assets.command.arguments import is_device_or_pipe
-from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
+from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import WIDEST, print_notice
 from deltasnap_assets.texts import visible_value
@@ -36,14 +36,6 @@ from deltasnap_core.support import collected_rows, predicate_failures
 _EMPTY = '""'
 _LEAST_WIDTH = 8
 """The minimum width of a column on a terminal. With less, each row is shown as a list of its values."""
-
-
-class RepeatedNameError(DeltaSnapError):
-    """Two columns of the output have the name `column`, which the format does not allow."""
-
-    def __init__(self, *, column: str) -> None:
-        self.column = column
-        super().__init__(f"Two columns are named {column}. Read them separately, or use the format csv or table.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +86,20 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
     """Write rows to a file, or to stdout. A closed pipe ends the output without an error.
 
     An existing file is replaced after all rows are written.
-    Errors: UnsupportedColumnError, RepeatedNameError, OSError.
+    Errors: DeltaSnapError for columns that the format does not allow; OSError.
     """
     names = rows.column_names
     if form in (RowFormat.JSON, RowFormat.PARQUET):
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise RepeatedNameError(column=name)
+                raise DeltaSnapError(
+                    f"Two columns are named {name}. Read them separately, or use the format csv or table."
+                )
     if form is RowFormat.PARQUET:
         for field in rows.schema:
             if _has_empty_struct(field.type):
-                raise UnsupportedColumnError(
-                    column=field.name, data_type=str(field.type), form="Parquet", instead="JSON"
+                raise DeltaSnapError(
+                    f"Column {field.name} of type {field.type} cannot be written as Parquet. Write JSON instead."
                 )
     if out is not None:
         try:

@@ -28,16 +28,6 @@ from deltasnap_core.support import file_difference, read_commits
 _MAX_SHOWN = 10
 
 
-class LargeCommitError(DeltaSnapError):
-    """The commit `path`, between the versions or of the earlier one, has too many files to compare them in memory."""
-
-    def __init__(self, *, path: str) -> None:
-        self.path = path
-        super().__init__(
-            f"{path} is too large to compare in memory. Compare all_files of the two versions with Spark instead."
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalFile:
     """A data file with its deletion vector. path: as in the log. size: bytes; None: unknown. vector_id: None: none."""
@@ -117,7 +107,7 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     """Return the differences between two versions.
 
     Errors: the errors of loading either version, CorruptLogError for a commit between them, VersionGapError if one is
-    missing, and LargeCommitError.
+    missing, and DeltaSnapError for a commit with too many files to compare them in memory.
     """
     log, before, after = pair.log, pair.first.read(), pair.last.read()
     changes = (
@@ -130,7 +120,10 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     batch = read_commits(log.store, list(pair.commits.values()))
     files = file_difference(log.store, log.log_path, before, batch)
     if files is None:
-        raise LargeCommitError(path=(*batch.large, *before.replayable.batch.large)[0].path)
+        large = (*batch.large, *before.replayable.batch.large)[0].path
+        raise DeltaSnapError(
+            f"{large} is too large to compare in memory. Compare all_files of the two versions with Spark instead."
+        )
     added, removed = _files(files.added), _files(files.removed)
     return VersionDiff(
         first=before.version,

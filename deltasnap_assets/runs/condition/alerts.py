@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.services import AlertError, Tone, check_apprise, send, service_of
+from deltasnap_assets.runs.condition.services import Tone, check_apprise, send, service_of
 from deltasnap_assets.runs.fleet import asset_of, unfollowed_tables
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
-from deltasnap_core import Problem, ProblemKind
+from deltasnap_core import DeltaSnapError, Problem, ProblemKind
 from deltasnap_core.support import (
     LastPolls,
     TableLevel,
@@ -130,9 +130,9 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
         before = _delivered(context.cursor)
         sent = send_alerts(settings, context.instance, before)
         if sent.refused is not None and sent.delivered == before:
-            raise sent.refused
+            raise DeltaSnapError(sent.refused)
         if sent.refused is not None:
-            context.log.error(str(sent.refused))
+            context.log.error(sent.refused)
         context.update_cursor(json.dumps(sent.delivered))
         return dg.SkipReason(sent.text)
 
@@ -140,11 +140,12 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 class Sent(NamedTuple):
-    """The result of sending the pending messages. refused: the first error of a service; None: none failed."""
+    """The result of sending the pending messages. refused: why the first service that failed did not
+    accept a message; None: none failed."""
 
     text: str
     delivered: Delivered
-    refused: AlertError | None
+    refused: str | None
 
 
 def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delivered) -> Sent:
@@ -160,7 +161,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
     delivered = {key: reported for key, reported in before.items() if key in current}
     start = now // (_EVERY_SECONDS * 1000) % max(len(found), 1)
     names = [*found][start:] + [*found][:start]
-    count, refused, is_late = 0, list[AlertError](), False
+    count, refused, is_late = 0, list[str](), False
     for place, url in enumerate(urls):
         service, ends_at = service_of(url), time.monotonic() + _MAX_SECONDS / len(urls)
         for name in names:
@@ -173,14 +174,16 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
                     is_late = True
                     break
                 if (reason := send(service, alert, _TONES[_LEVELS[status.level]])) is not None:
-                    refused.append(AlertError(place=place, reason=reason))
+                    refused.append(
+                        f"`alerts.urls[{place}]` did not accept a message: {reason}. The next tick sends it again."
+                    )
                     continue
                 count += 1
                 is_over = status.level is TableLevel.HEALTHY
                 after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
             delivered[key] = after
     text = f"Sent {counted(count, 'message')}." if count else "No table has a new problem or has recovered."
-    texts = [text, *(["The next tick sends the rest."] if is_late else []), *map(str, refused[:1])]
+    texts = [text, *(["The next tick sends the rest."] if is_late else []), *refused[:1]]
     delivered = {key: reported for key, reported in delivered.items() if reported}
     return Sent(" ".join(texts), delivered, next(iter(refused), None))
 

@@ -22,15 +22,6 @@ _LOGGERS = ("apprise", "urllib3.connectionpool", "urllib3.util.retry")
 _STATUS = re.compile(r"error=(\d{3})\b")
 
 
-class AlertError(DeltaSnapError):
-    """The service at `urls[place]` of `alerts` did not accept a message. reason: why, without its URL."""
-
-    def __init__(self, *, place: int, reason: str) -> None:
-        self.place = place
-        self.reason = reason
-        super().__init__(f"`alerts.urls[{place}]` did not accept a message: {reason}. The next tick sends it again.")
-
-
 def check_apprise() -> None:
     """Raise DeltaSnapError if Apprise is not installed."""
     if find_spec("apprise") is None:

@@ -10,24 +10,14 @@ from deltasnap_core import DeltaSnapError, SnapshotStore
 from deltasnap_core.support import LastPoll, redacted
 
 
-class TakenNameError(DeltaSnapError):
-    """The store has another table with the same name, at `path`. This one is at `own_path`."""
-
-    def __init__(self, *, table: str, path: str, own_path: str) -> None:
-        self.table = table
-        self.path = path
-        self.own_path = own_path
-        super().__init__(
-            f"The store has another table named {table}, at {path}. This one is at {own_path}. Give one of the two "
-            f"tables another name or another store. If nothing follows the other one, delete the folder {table} from "
-            "the store."
-        )
-
-
 def check_name(store: SnapshotStore, table: TableSettings, recorded: LastPoll | None) -> None:
-    """Raise TakenNameError if the store has another table under the name of this one, see `other_path`."""
+    """Raise an error if the store has another table under the name of this one, see `other_path`."""
     if (path := other_path(store, table, recorded)) is not None:
-        raise TakenNameError(table=table.name, path=path, own_path=redacted(table.place))
+        raise DeltaSnapError(
+            f"The store has another table named {table.name}, at {path}. This one is at {redacted(table.place)}. Give "
+            "one of the two tables another name or another store. If nothing follows the other one, delete the folder "
+            f"{table.name} from the store."
+        )
 
 
 def other_path(store: SnapshotStore, table: TableSettings, recorded: LastPoll | None) -> str | None:

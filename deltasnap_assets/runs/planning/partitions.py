@@ -14,18 +14,6 @@ from deltasnap_core.support import contiguous_runs
 _SUFFIX = "_versions"
 
 
-class PartitionKeyError(DeltaSnapError):
-    """The partition `key` of the table `table` is not a version. Users may add such partitions to a table."""
-
-    def __init__(self, *, table: str, key: str) -> None:
-        self.table = table
-        self.key = key
-        super().__init__(
-            f"The partition {key!r} of the table {table} is not a version: expected a decimal number such as 12. If "
-            f"Dagster lists it, delete it: instance.delete_dynamic_partition({table + _SUFFIX!r}, {key!r})."
-        )
-
-
 class VersionPartitions(dg.DynamicPartitionsDefinition):
     """Dynamic partitions whose key ranges are version ranges, regardless of the order of insertion and of other keys.
 
@@ -38,7 +26,7 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
-        """Return the keys of the versions from start to end, ascending. Errors: PartitionKeyError."""
+        """Return the keys of the versions from start to end, ascending. Errors: as `version_of`."""
         table = (self.name or "").removesuffix(_SUFFIX)
         first, last = version_of(partition_key_range.start, table), version_of(partition_key_range.end, table)
         if first == last:
@@ -94,17 +82,20 @@ def key_of(version: int) -> str:
 
 
 def version_of(key: str, table: str) -> int:
-    """Return the version of a partition key of a table. Errors: PartitionKeyError."""
+    """Return the version of a partition key of a table. Errors: DeltaSnapError for a key that a user added."""
     version = _version_or_none(key)
     if version is None:
-        raise PartitionKeyError(table=table, key=key)
+        raise DeltaSnapError(
+            f"The partition {key!r} of the table {table} is not a version: expected a decimal number such as 12. If "
+            f"Dagster lists it, delete it: instance.delete_dynamic_partition({table + _SUFFIX!r}, {key!r})."
+        )
     return version
 
 
 def versions_of_keys(keys: Iterable[str], table: str) -> tuple[int, ...]:
     """Return the versions of partition keys of a table, ascending. Dagster gives keys in any order.
 
-    Errors: PartitionKeyError.
+    Errors: as `version_of`.
     """
     return tuple(sorted(version_of(key, table) for key in keys))
 

@@ -12,40 +12,23 @@ from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import SPARK_FAILURES, spark_cause
 
 
-class SparkStartError(DeltaSnapError):
-    """Java is installed, but no session started: `reason`."""
-
-    def __init__(self, *, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            f"Spark did not start: {reason} See Java's output: the cause is often spark.master, or an option in "
-            "spark.config."
-        )
-
-
-class SparkFailedError(DeltaSnapError):
-    """A query on `table` failed in Spark for `reason`, and no file of the table is known to be the cause."""
-
-    def __init__(self, *, table: str, reason: str) -> None:
-        self.table = table
-        self.reason = reason
-        super().__init__(f"Spark failed on table {table}: {reason}")
-
-
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """Convert a failure to start Spark to an error with the reason: JavaError or SparkStartError."""
+    """Convert a failure to start Spark to an error with the reason, a JavaError if Java is not usable."""
     try:
         yield
     except PySparkRuntimeError as error:
         check_java()
-        raise SparkStartError(reason=str(error)) from error
+        raise DeltaSnapError(
+            f"Spark did not start: {error} See Java's output: the cause is often spark.master, or an option in "
+            "spark.config."
+        ) from error
 
 
 @contextmanager
 def using_spark(table: str) -> Iterator[None]:
-    """Convert a failure in Spark to a SparkFailedError that names the table and the cause."""
+    """Convert a failure in Spark to an error that names the table and the cause."""
     try:
         yield
     except SPARK_FAILURES as error:
-        raise SparkFailedError(table=table, reason=spark_cause(error, with_file=True)) from error
+        raise DeltaSnapError(f"Spark failed on table {table}: {spark_cause(error, with_file=True)}") from error

@@ -14,7 +14,7 @@ from uuid import uuid4
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote, limit_retries
+from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
 from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.session.failures import starting_spark
 from deltasnap_core import DeltaSnapError
@@ -62,8 +62,8 @@ class RunSession:
         """Return the session. Start it, or connect to it, on the first call.
 
         reason: why it is needed, for the line in the log.
-        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not
-        respond, or is not Apache Spark.
+        Errors: `JavaError`; DeltaSnapError if it cannot start, or if `spark.remote` does not respond or is not
+        Apache Spark.
         """
         with self._starting:
             if self._session is None:
@@ -111,7 +111,7 @@ class SharedSession:
     def session(self, reason: str) -> SparkSession:
         """Return the session. reason: why it is needed, for the line in the log.
 
-        Errors: DeltaSnapError if the source is no session and has none; RemoteError as in RunSession.
+        Errors: DeltaSnapError if the source is no session and has none, and as in RunSession.
         """
         with self._starting:
             if self._session is None:
@@ -141,7 +141,7 @@ class SharedSession:
 
 
 def _check_missing_files(session: SparkSession) -> None:
-    """Raise RemoteError if a server reads a missing file as an empty one: states would be wrong. Spark does not."""
+    """Raise an error if a server reads a missing file as an empty one: states would be wrong. Spark does not."""
     client = logging.getLogger("pyspark.sql.connect.logging")  # it would log the expected error
     before, client.disabled = client.disabled, True
     try:
@@ -150,4 +150,4 @@ def _check_missing_files(session: SparkSession) -> None:
         return
     finally:
         client.disabled = before
-    raise RemoteError("The server of spark.remote reads missing files as empty ones. Use a server of Apache Spark.")
+    raise DeltaSnapError("The server of spark.remote reads missing files as empty ones. Use a server of Apache Spark.")

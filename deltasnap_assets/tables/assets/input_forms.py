@@ -42,14 +42,9 @@ _ANY_VERSION = (
 )
 
 
-class InputTypeError(DeltaSnapError):
-    """The asset cannot be converted to `wanted`, the text of an annotation; expected: `expected`."""
-
-    def __init__(self, *, asset: str, wanted: str, expected: str) -> None:
-        self.asset = asset
-        self.wanted = wanted
-        self.expected = expected
-        super().__init__(f"{asset} cannot be loaded as {wanted}: expected {expected}.")
+def not_loadable(asset: str, wanted: str, expected: str) -> DeltaSnapError:
+    """Return the error for an asset that cannot be converted to `wanted`, the text of an annotation."""
+    return DeltaSnapError(f"{asset} cannot be loaded as {wanted}: expected {expected}.")
 
 
 def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, StoredInput]) -> Any:
@@ -57,18 +52,18 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Store
 
     wanted: the annotation; `Any`: a Spark DataFrame, or the value itself. asset: its name in messages. name: which of
     the five assets it is. versions: read only after the type of each one is checked.
-    Errors: `InputTypeError`; the errors of loading.
+    Errors: DeltaSnapError for an annotation that is not supported; the errors of loading.
     """
     is_dict, inner = _unwrapped(wanted)
     convert = _converter(inner, name)
     if convert is None:
-        raise InputTypeError(asset=asset, wanted=_text(wanted), expected=_expected(name))
+        raise not_loadable(asset, _text(wanted), _expected(name))
     if not is_dict and len(versions) != 1 and inner is not Any:
         text = _text(wanted)
         if not versions:
-            raise InputTypeError(asset=asset, wanted=text, expected=_ANY_VERSION)
+            raise not_loadable(asset, text, _ANY_VERSION)
         found = f"an input of one version, found {len(versions)}; use the annotation dict[int, {text}] for any number"
-        raise InputTypeError(asset=asset, wanted=text, expected=found)
+        raise not_loadable(asset, text, found)
     loaded = {version: convert(stored) for version, stored in versions.items()}
     return loaded if is_dict or len(loaded) != 1 else next(iter(loaded.values()))
 

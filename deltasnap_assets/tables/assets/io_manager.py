@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deltasnap_assets.runs.planning.partitions import versions_of_keys
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.tables.assets.input_forms import InputTypeError, StoredInput, given_as
+from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as, not_loadable
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -37,7 +37,7 @@ class _NoInputs(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> NoReturn:
         asset = context.asset_key.to_user_string()
-        raise InputTypeError(asset=asset, wanted="an input", expected=_ONLY_DEPENDENCY)
+        raise not_loadable(asset, "an input", _ONLY_DEPENDENCY)
 
 
 NO_INPUTS = {"deltasnap_no_inputs": dg.IOManagerDefinition.hardcoded_io_manager(_NoInputs())}
@@ -63,9 +63,8 @@ class SnapshotIOManager(dg.IOManager):
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the stored versions of the input's partitions, or their rows, in the type of its annotation.
 
-        Errors: `PartitionKeyError`; `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does
-        not support; `InputMetadataError`; for rows the errors of `StoredRows`; for row changes `LastRunError` and the
-        errors of `StoredRowChanges`.
+        Errors: DeltaSnapError for a partition key, a type or metadata that is invalid; `StoredVersionNotFoundError`;
+        for rows the errors of `StoredRows`; for row changes `LastRunError` and the errors of `StoredRowChanges`.
         """
         try:
             return self._value(context)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.located import located
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
-from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, InputMetadataError, check_keys, names_of, predicate_of
+from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, check_keys, invalid_metadata, names_of, predicate_of
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions
 from deltasnap_core.support import collected_rows
@@ -45,24 +44,23 @@ def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> Chan
     """Return the row changes that the metadata of an input selects; None: it selects none.
 
     asset: its key in messages. name: which of the five assets it is.
-    Errors: InputMetadataError.
+    Errors: DeltaSnapError for invalid metadata.
     """
-    error = partial(InputMetadataError, asset=asset)
     of, key, net = (metadata.get(name) for name in (_ROW_CHANGES, _KEY, _NET))
     if of is None:
         for option in (_KEY, _NET):
             if option in metadata:
                 expected = f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}, because {option!r} is set"
-                raise error(key=_ROW_CHANGES, expected=expected, found=of)
+                raise invalid_metadata(asset, _ROW_CHANGES, expected, of)
         return None
     if of not in (SINCE_LAST_RUN, OF_VERSION):
-        raise error(key=_ROW_CHANGES, expected=f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}", found=of)
+        raise invalid_metadata(asset, _ROW_CHANGES, f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}", of)
     if "rows" in metadata:
-        raise error(key="rows", expected=f"nothing, because {_ROW_CHANGES!r} is set", found=metadata["rows"])
+        raise invalid_metadata(asset, "rows", f"nothing, because {_ROW_CHANGES!r} is set", metadata["rows"])
     if name != ROWS_OF:
-        raise error(key=_ROW_CHANGES, expected=f"an input of {ROWS_OF}", found=name)
+        raise invalid_metadata(asset, _ROW_CHANGES, f"an input of {ROWS_OF}", name)
     if not isinstance(net, bool | None):
-        raise error(key=_NET, expected="True or False", found=net)
+        raise invalid_metadata(asset, _NET, "True or False", net)
     check_keys(metadata, (_ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS), asset)
     return ChangeSelection(
         of=of,
@@ -91,7 +89,8 @@ class StoredRowChanges:
     def value(self) -> DataFrame:
         """Return the changes as a Spark DataFrame.
 
-        Errors: the errors of `SnapshotStore.row_changes_since` or `DeltaLog.row_changes`; SparkFailedError.
+        Errors: the errors of `SnapshotStore.row_changes_since` or `DeltaLog.row_changes`; DeltaSnapError if Spark
+        fails.
         """
         with using_spark(self.table):
             return self._changes()

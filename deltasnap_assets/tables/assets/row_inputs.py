@@ -25,17 +25,6 @@ ROWS_OF = "all_files"
 _ROWS, _WHERE, _COLUMNS = "rows", "where", "columns"
 
 
-class InputMetadataError(DeltaSnapError):
-    """The metadata of an input of `asset` has an invalid value for `key`; expected: `expected`, found: `found`."""
-
-    def __init__(self, *, asset: str, key: str, expected: str, found: object) -> None:
-        self.asset = asset
-        self.key = key
-        self.expected = expected
-        self.found = found
-        super().__init__(f"Input {asset}: metadata {key!r}: expected {expected}, found {found!r}.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSelection:
     """The rows that an input selects. where: SQL, None: all rows. columns: None: all columns."""
@@ -48,44 +37,49 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
     """Return the rows that the metadata of an input selects; None: the input is the asset itself.
 
     asset: its key in messages. name: which of the five assets it is.
-    Errors: InputMetadataError.
+    Errors: DeltaSnapError for invalid metadata.
     """
     rows = metadata.get(_ROWS)
     if not isinstance(rows, bool | None):
-        raise InputMetadataError(asset=asset, key=_ROWS, expected="True or False", found=rows)
+        raise invalid_metadata(asset, _ROWS, "True or False", rows)
     if not rows:
         for key in (_WHERE, _COLUMNS):
             if key in metadata:
-                raise InputMetadataError(asset=asset, key=_ROWS, expected=f"True, because {key!r} is set", found=rows)
+                raise invalid_metadata(asset, _ROWS, f"True, because {key!r} is set", rows)
         return None
     if name != ROWS_OF:
-        raise InputMetadataError(asset=asset, key=_ROWS, expected=f"an input of {ROWS_OF}", found=name)
+        raise invalid_metadata(asset, _ROWS, f"an input of {ROWS_OF}", name)
     check_keys(metadata, (_ROWS, _WHERE, _COLUMNS), asset)
     return RowSelection(where=predicate_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
 
 
+def invalid_metadata(asset: str, key: str, expected: str, found: object) -> DeltaSnapError:
+    """Return the error for an invalid value in the metadata of an input."""
+    return DeltaSnapError(f"Input {asset}: metadata {key!r}: expected {expected}, found {found!r}.")
+
+
 def check_keys(metadata: Mapping[str, Any], known: Sequence[str], asset: str) -> None:
-    """Raise InputMetadataError for a key that is not known. Keys with a namespace, as in `dagster/uri`, are ignored."""
+    """Raise an error for a key that is not known. Keys with a namespace, as in `dagster/uri`, are ignored."""
     for key in metadata:
         if key not in known and "/" not in key:
-            raise InputMetadataError(asset=asset, key=key, expected=f"one of the keys {', '.join(known)}", found=key)
+            raise invalid_metadata(asset, key, f"one of the keys {', '.join(known)}", key)
 
 
 def predicate_of(metadata: Mapping[str, Any], key: str, asset: str) -> str | None:
-    """Return the condition in the metadata of an input; None: it has none. Errors: InputMetadataError."""
+    """Return the condition in the metadata of an input; None: it has none. Errors: DeltaSnapError."""
     found = metadata.get(key)
     if not isinstance(found, str | None):
-        raise InputMetadataError(asset=asset, key=key, expected="a condition in SQL", found=found)
+        raise invalid_metadata(asset, key, "a condition in SQL", found)
     return found
 
 
 def names_of(metadata: Mapping[str, Any], key: str, asset: str) -> tuple[str, ...] | None:
-    """Return the names of columns in the metadata of an input; None: it has none. Errors: InputMetadataError."""
+    """Return the names of columns in the metadata of an input; None: it has none. Errors: DeltaSnapError."""
     found = metadata.get(key)
     if found is None:
         return None
     if isinstance(found, str) or not _are_names(found):
-        raise InputMetadataError(asset=asset, key=key, expected="a list of names", found=found)
+        raise invalid_metadata(asset, key, "a list of names", found)
     return tuple(found)
 
 
@@ -105,7 +99,7 @@ class StoredRows:
     def value(self) -> DataFrame:
         """Return the rows as a Spark DataFrame.
 
-        Errors: PredicateError; ValueError for an unknown column; the errors of a scan; SparkFailedError.
+        Errors: PredicateError; ValueError for an unknown column; the errors of a scan; DeltaSnapError if Spark fails.
         """
         with using_spark(self.table):
             return self._scan().to_df()

@@ -24,9 +24,8 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import TableRuns
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import Problem, SnapshotStore, TableLog
+from deltasnap_core import DeltaSnapError, Problem, SnapshotStore, TableLog
 from deltasnap_core.storage.urls import local_path
 from deltasnap_core.store.format.manifest import DataSet, StoreFile
 from deltasnap_core.support import LastPoll
@@ -347,7 +346,7 @@ def test_session_on_a_server_needs_no_java(folder: Path, monkeypatch: pytest.Mon
         raise JavaError("No Java found.")
 
     def unreachable(remote: str) -> None:
-        raise RemoteError(f"{remote} cannot be reached.")
+        raise DeltaSnapError(f"{remote} cannot be reached.")
 
     monkeypatch.setattr(doctor, "check_java", no_java)
     monkeypatch.setattr(doctor, "check_remote", lambda _: None)

@@ -15,7 +15,6 @@ import pytest
 
 from deltasnap_assets.runs import polls, sensors
 from deltasnap_assets.runs.sensors import new_commits_sensors
-from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError, TableLog
@@ -195,9 +194,8 @@ def test_tick_fails_if_some_tables_fail_and_nothing_else_is_new(tmp_path: Path) 
     jobs = dict.fromkeys((table.name for table in settings.tables), idle_job)
     (sensor,) = new_commits_sensors(settings, jobs, lambda *_: idle_job)
     for cursor in (None, "{}"):
-        with pytest.raises(TablesFailedError, match=r"5 tables failed\. t0: ") as raised:
+        with pytest.raises(DeltaSnapError, match=r"5 tables failed\. t0: .* t1: .* t2: .* t3: .* t4: "):
             sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral(), cursor=cursor))
-        assert list(raised.value.problems) == [table.name for table in settings.tables]
 
 
 def test_shared_sensor_reports_a_failure_without_credentials(

@@ -21,10 +21,10 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import (
     MissedRun,
     TableRuns,
-    TablesFailedError,
     ends_failure,
     failed_run,
     has_active_run,
+    tables_failed,
 )
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
@@ -213,9 +213,7 @@ def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later
     ("number", "expected"), [(1, "1 table failed. t0: broken"), (11, f"11 tables failed. {TEN} And 1 more.")]
 )
 def test_message_about_failed_tables_names_ten_of_them(number: int, expected: str) -> None:
-    problems = {f"t{each}": "broken" for each in range(number)}
-    error = TablesFailedError(problems)
-    assert (str(error), error.problems) == (expected, problems)
+    assert str(tables_failed({f"t{each}": "broken" for each in range(number)})) == expected
 
 
 def evaluated(name: str, *, blocking: bool = True, passed: bool = False, is_error: bool = True) -> dg.DagsterEvent:

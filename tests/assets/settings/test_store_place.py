@@ -9,8 +9,9 @@ import pytest
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import load_settings
-from deltasnap_assets.settings.store_place import MisplacedStoreError, check_place
+from deltasnap_assets.settings.store_place import check_place
 from deltasnap_assets.settings.table_settings import TableSettings
+from deltasnap_core import DeltaSnapError
 
 REFUSED = {
     "in a table": ("/lake/ev/store", "/lake/ev"),
@@ -31,7 +32,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_store_is_refused(case: str) -> None:
     store, table = REFUSED[case]
-    with pytest.raises(MisplacedStoreError, match="Set `storage` to a folder outside the tables"):
+    with pytest.raises(DeltaSnapError, match="Set `storage` to a folder outside the tables"):
         check_place(store, {}, [(table, {})])
 
 
@@ -44,7 +45,7 @@ def test_store_is_accepted(case: str) -> None:
 def test_buckets_of_two_servers_may_have_the_same_name() -> None:
     minio = {"client_kwargs": {"endpoint_url": "http://minio:9000"}}
     check_place("s3://lake", {"key": "k"}, [("s3://lake/ev", minio)])
-    with pytest.raises(MisplacedStoreError):
+    with pytest.raises(DeltaSnapError, match="Set `storage` to a folder outside"):
         check_place("s3://lake", {"endpoint_url": "http://minio:9000"}, [("s3://lake/ev", minio)])
 
 
@@ -55,13 +56,13 @@ def test_links_are_followed(linked: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(real if linked == "table" else real / "inside")
     places = {"store": (tmp_path / "link", real), "table": (real / "inside", tmp_path / "link")}
     store, table = places[linked]
-    with pytest.raises(MisplacedStoreError):
+    with pytest.raises(DeltaSnapError, match="Set `storage` to a folder outside"):
         check_place(str(store), {}, [(str(table), {})])
 
 
 def test_configuration_and_definitions_with_a_misplaced_store_are_refused(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("storage: lake\ntables: [{name: ev, path: lake/ev}]")
-    with pytest.raises(MisplacedStoreError, match="pruning could delete the table's files"):
+    with pytest.raises(DeltaSnapError, match="pruning could delete the table's files"):
         load_settings(folder=tmp_path, environment={})
-    with pytest.raises(MisplacedStoreError, match="VACUUM would delete the store's files"):
+    with pytest.raises(DeltaSnapError, match="VACUUM would delete the store's files"):
         build_definitions(Settings(storage="/lake/ev/store", tables=(TableSettings(name="ev", path="/lake/ev"),)))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.spark import connect_check
-from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote, limit_retries
+from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
+from deltasnap_core import DeltaSnapError
 
 pytest.importorskip("grpc")
 
@@ -23,7 +24,7 @@ def test_client_of_a_stopped_server_fails_after_a_minute() -> None:
 def test_missing_client_is_reported_before_the_server_is_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_check, "find_spec", lambda _: None)
     monkeypatch.setattr("socket.create_connection", lambda *_, **__: pytest.fail("contacted a server"))
-    with pytest.raises(RemoteError, match="needs packages that are not installed: install"):
+    with pytest.raises(DeltaSnapError, match="needs packages that are not installed: install"):
         check_remote("sc://127.0.0.1:1")
 
 
@@ -40,7 +41,7 @@ def test_server_that_listens_is_accepted() -> None:
 def test_remote_that_cannot_be_reached_is_one_line_without_its_token(remote: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # taken, and nothing listens
-        with pytest.raises(RemoteError) as raised:
+        with pytest.raises(DeltaSnapError) as raised:
             check_remote(remote.replace("{unused}", str(probe.getsockname()[1])))
     assert "secret" not in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -51,6 +52,6 @@ def test_remote_that_does_not_respond_is_named_with_what_starts_one() -> None:
         probe.bind(("127.0.0.1", 0))
         address = f"sc://127.0.0.1:{probe.getsockname()[1]}"
         with pytest.raises(
-            RemoteError, match=rf"^No Spark Connect server at {address} .*sbin/start-connect-server\.sh"
+            DeltaSnapError, match=rf"^No Spark Connect server at {address} .*sbin/start-connect-server\.sh"
         ):
             check_remote(address)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import Java, JavaError
 from deltasnap_assets.spark.session import run_session
 from deltasnap_assets.spark.session.run_session import RunSession
+from deltasnap_core import DeltaSnapError
 
 LIMIT = "spark.databricks.delta.stalenessLimit"
 
@@ -88,7 +88,7 @@ def test_server_that_reads_missing_files_as_empty_is_rejected(made: Made) -> Non
     resource.missing_file = None
     client = logging.getLogger("pyspark.sql.connect.logging")
     before = client.disabled
-    with pytest.raises(RemoteError, match="reads missing files as empty ones"):
+    with pytest.raises(DeltaSnapError, match="reads missing files as empty ones"):
         sessions.session("facts about files")
     assert client.disabled == before
 

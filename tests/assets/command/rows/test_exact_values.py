@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 
-from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
+from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
+from deltasnap_core import DeltaSnapError
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)
 VARIANT = pa.struct([("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})])
@@ -111,7 +112,7 @@ def test_text_of_null_is_none_and_nested_values_are_json() -> None:
 
 
 def test_type_without_an_exact_text_is_an_error_that_names_the_column() -> None:
-    with pytest.raises(UnsupportedColumnError, match="Column x of type duration"):
+    with pytest.raises(DeltaSnapError, match="Column x of type duration"):
         of(timedelta(1), pa.duration("us"))
 
 

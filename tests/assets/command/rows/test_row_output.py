@@ -20,7 +20,6 @@ import typer
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deltasnap_assets.command.endings import problem_of_a_folder
-from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError
 from deltasnap_assets.command.rows.row_options import (
     DEFAULT_LIMIT,
     MAX_TABLE_ROWS,
@@ -30,13 +29,13 @@ from deltasnap_assets.command.rows.row_options import (
 )
 from deltasnap_assets.command.rows.row_output import (
     CollectedRows,
-    RepeatedNameError,
     collect_rows,
     collect_scan,
     valid_condition,
     write_collected,
     write_rows,
 )
+from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import PredicateError
 from tests.assets.command.cli_builders import FORKS
 
@@ -73,7 +72,7 @@ def test_csv_of_a_file_keeps_control_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrap", [lambda t: t, pa.list_, lambda t: pa.map_(pa.string(), pa.struct([("a", t)]))])
 def test_parquet_of_a_struct_without_fields_is_an_error_with_the_column(wrap: Any, tmp_path: Path) -> None:
     rows = pa.table({"id": [1], "e": pa.array([None], wrap(pa.struct([])))})
-    with pytest.raises(UnsupportedColumnError, match=r"^Column e of type .* cannot be written as Parquet\. Write JSON"):
+    with pytest.raises(DeltaSnapError, match=r"^Column e of type .* cannot be written as Parquet\. Write JSON"):
         written(rows, RowFormat.PARQUET, tmp_path)
     assert json.loads(written(rows, RowFormat.JSON, tmp_path)) == {"id": 1, "e": None}
 
@@ -184,7 +183,7 @@ def test_parquet_on_a_terminal_is_rejected_before_anything_is_read(terminal: Ter
 @pytest.mark.parametrize("form", [RowFormat.JSON, RowFormat.PARQUET])
 def test_duplicate_column_names_are_rejected_if_one_would_be_lost(form: RowFormat, tmp_path: Path) -> None:
     rows = pa.table([[1], [2]], names=["b", "b"])
-    with pytest.raises(RepeatedNameError, match="Two columns are named b"):
+    with pytest.raises(DeltaSnapError, match="Two columns are named b"):
         write_rows(rows, form, tmp_path / "rows")
     assert written(rows, RowFormat.CSV, tmp_path) == b"b,b\n1,2\n"
 

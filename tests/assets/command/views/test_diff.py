@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_assets.command.views.diff import LargeCommitError, VersionDiff, compare_versions, find_versions
-from deltasnap_core import TableLog, VersionGapError, VersionNotFoundError
+from deltasnap_assets.command.views.diff import VersionDiff, compare_versions, find_versions
+from deltasnap_core import DeltaSnapError, TableLog, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.support import commit_file, file_difference, read_commits
@@ -136,7 +136,7 @@ def test_diff_with_a_commit_that_does_not_fit_into_memory_names_it(
     write_log(tmp_path, {0: [*CREATED, add("a")], 1: [add(f"x{number}") for number in range(50)], 2: [add("b")]})
     monkeypatch.setattr(commit_reader, "IN_MEMORY_BYTES", 1000)
     monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 10)
-    with pytest.raises(LargeCommitError, match=r"0001\.json is too large to compare in memory.*with Spark instead"):
+    with pytest.raises(DeltaSnapError, match=r"0001\.json is too large to compare in memory.*with Spark instead"):
         compared(tmp_path, *versions)
 
 

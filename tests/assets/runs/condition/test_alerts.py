@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition import alerts, services
 from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_sensor
-from deltasnap_assets.runs.condition.services import AlertError, send
+from deltasnap_assets.runs.condition.services import send
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings
@@ -237,7 +237,7 @@ def test_failed_message_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat) -> N
     fleet.note(ERROR, table="a")
     fleet.note(ERROR, table="b")
     for chat.status in (500, 404, 301):
-        with pytest.raises(AlertError, match=f"HTTP status {chat.status}"):
+        with pytest.raises(DeltaSnapError, match=f"HTTP status {chat.status}"):
             fleet.tick()
     assert chat.taken() == []
     chat.status = 200
@@ -258,7 +258,7 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
 
     monkeypatch.setattr(alerts, "send", failing_for_b)
     assert fleet.tick().startswith("Sent 2 messages. `alerts.urls[0]` did not accept a message: HTTP status 503.")
-    with pytest.raises(AlertError):
+    with pytest.raises(DeltaSnapError, match="HTTP status 503"):
         fleet.tick()
     monkeypatch.undo()
     chat.status = 200
@@ -283,12 +283,12 @@ def test_each_service_gets_each_message_once_although_another_one_rejects_it(tmp
         other.status = 500
         assert fleet.tick().startswith("Sent 1 message. `alerts.urls[0]` did not accept a message")
         for _ in range(2):
-            with pytest.raises(AlertError, match=r"`alerts.urls\[0\]` did not accept a message: HTTP status 500\."):
+            with pytest.raises(DeltaSnapError, match=r"`alerts.urls\[0\]` did not accept a message: HTTP status 500\."):
                 fleet.tick()
         other.status = 200
         assert fleet.tick().startswith("Sent 1 message. `alerts.urls[1]` did not accept a message")
         for _ in range(2):
-            with pytest.raises(AlertError, match=r"`alerts.urls\[1\]` .* Apprise does not know this kind of URL\."):
+            with pytest.raises(DeltaSnapError, match=r"`alerts.urls\[1\]` .* Apprise does not know this kind of URL\."):
                 fleet.tick()
         assert [len(each.taken()) for each in (chat, other)] == [1, 1]
     finally:
@@ -298,7 +298,7 @@ def test_each_service_gets_each_message_once_although_another_one_rejects_it(tmp
 def test_service_that_sends_a_redirect_has_no_message(fleet: Fleet, chat: Chat) -> None:
     fleet.note(ERROR)
     chat.status = 302
-    with pytest.raises(AlertError, match="HTTP status 302"):
+    with pytest.raises(DeltaSnapError, match="HTTP status 302"):
         fleet.tick()
 
 
@@ -341,7 +341,7 @@ def test_messages_that_a_slow_service_rejects_do_not_keep_others_back(
         monkeypatch.setattr(alerts, "system_clock", lambda at=began + minute * 60_000: at)
         try:
             text = fleet.tick()
-        except AlertError as error:
+        except DeltaSnapError as error:
             text = str(error)
         assert "cannot be reached" in text
     assert sorted(text[6] for text in chat.taken()) == [*"ef"]
@@ -504,7 +504,7 @@ def test_url_is_in_no_error_log_or_repr(
         url = chat.url if is_listening else f"json://127.0.0.1:{unused.getsockname()[1]}/services/{SECRET}"
         fleet = Fleet(tmp_path, url)
         fleet.note(ERROR)
-        with pytest.raises(AlertError) as caught:
+        with pytest.raises(DeltaSnapError, match="did not accept a message") as caught:
             fleet.tick()
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
     reported = [str(caught.value), repr(caught.value), caplog.text, repr(fleet.settings), str(fleet.settings)]
@@ -514,7 +514,7 @@ def test_url_is_in_no_error_log_or_repr(
 
 def test_error_of_another_part_does_not_show_the_url(tmp_path: Path, chat: Chat) -> None:
     Fleet(tmp_path, chat.url)
-    assert SECRET not in str(AlertError(place=0, reason=f"connection to {chat.url} failed"))
+    assert SECRET not in str(DeltaSnapError(f"connection to {chat.url} failed"))
 
 
 @pytest.mark.parametrize("url", [f"//host/{SECRET}", SECRET, f"https://host/{SECRET} x", "[1]", "{a: b}"])

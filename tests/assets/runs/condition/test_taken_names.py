@@ -10,13 +10,13 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
-from deltasnap_assets.runs.condition.taken_names import TakenNameError
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_core import DeltaSnapError
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.refresh_builders import Refreshed
@@ -64,7 +64,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Project
 def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     with pytest.raises(
-        TakenNameError, match=f"another table named events, at {second.path}. This one is at {first.path}"
+        DeltaSnapError, match=f"another table named events, at {second.path}. This one is at {first.path}"
     ):
         first.refresh()
     assert second.refresh() == ()
@@ -97,7 +97,7 @@ def test_every_tick_fails_while_the_name_is_taken(projects: tuple[Project, Proje
     ticks.instance = first.instance
     ticks.sensor = new_commits_sensor(first.settings, first.table, [idle_job])
     for _ in range(2):
-        with pytest.raises(TakenNameError):
+        with pytest.raises(DeltaSnapError, match="another table named events"):
             ticks.tick()
     assert first.stored_at == str(second.path)
 

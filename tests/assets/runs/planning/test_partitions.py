@@ -6,7 +6,6 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.partitions import (
-    PartitionKeyError,
     contiguous,
     key_of,
     keys_read_once,
@@ -14,6 +13,7 @@ from deltasnap_assets.runs.planning.partitions import (
     version_partitions,
     versions_of_keys,
 )
+from deltasnap_core import DeltaSnapError
 
 
 def test_versions_sort_as_numbers() -> None:
@@ -23,7 +23,7 @@ def test_versions_sort_as_numbers() -> None:
 
 @pytest.mark.parametrize("key", ["", "x", "-1", "01", "1.0", "٣"])
 def test_key_that_is_not_a_version_is_rejected(key: str) -> None:
-    with pytest.raises(PartitionKeyError, match="of the table events is not a version") as raised:
+    with pytest.raises(DeltaSnapError, match="of the table events is not a version") as raised:
         version_of(key, "events")
     assert f"delete_dynamic_partition('events_versions', {key!r})" in str(raised.value)
 

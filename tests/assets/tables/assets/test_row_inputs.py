@@ -7,8 +7,8 @@ import pytest
 
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
-from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, StoredRows, row_selection
-from deltasnap_core import ScanOptions
+from deltasnap_assets.tables.assets.row_inputs import RowSelection, StoredRows, row_selection
+from deltasnap_core import DeltaSnapError, ScanOptions
 
 
 def test_input_without_rows_loads_the_asset_itself() -> None:
@@ -37,7 +37,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_invalid_metadata_is_an_error_that_names_input_and_key(case: str) -> None:
     metadata, name, reported = WRONG[case]
-    with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
+    with pytest.raises(DeltaSnapError, match="Input events/x: metadata") as error:
         row_selection(metadata, "events/x", name)
     assert reported in str(error.value)
 
@@ -91,11 +91,11 @@ WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("case", WRONG_CHANGES)
 def test_invalid_metadata_of_row_changes_is_an_error(case: str) -> None:
     metadata, name, reported = WRONG_CHANGES[case]
-    with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
+    with pytest.raises(DeltaSnapError, match="Input events/x: metadata") as error:
         change_selection(metadata, "events/x", name)
     assert reported in str(error.value)
 
 
 def test_misspelled_key_of_a_rows_input_is_an_error() -> None:
-    with pytest.raises(InputMetadataError, match="expected one of the keys rows, where, columns, found 'colums'"):
+    with pytest.raises(DeltaSnapError, match="expected one of the keys rows, where, columns, found 'colums'"):
         row_selection({"rows": True, "colums": ["id"]}, "events/x", "all_files")

@@ -11,11 +11,11 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from deltasnap_assets.runs.planning.partitions import PartitionKeyError
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.io_manager import SnapshotIOManager
 from deltasnap_core import (
     DeltaLog,
+    DeltaSnapError,
     LogSegment,
     SnapshotState,
     SnapshotStore,
@@ -81,7 +81,7 @@ def test_version_that_does_not_exist_is_an_error_with_the_newest_one(manager: Sn
 
 
 def test_input_with_a_partition_that_is_not_a_version_names_it_and_the_table(manager: SnapshotIOManager) -> None:
-    with pytest.raises(PartitionKeyError, match="The partition 'made up' of the table events is not a version"):
+    with pytest.raises(DeltaSnapError, match="The partition 'made up' of the table events is not a version"):
         read(manager, "computed_state", 0, "made up")
 
 

@@ -12,7 +12,7 @@ from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import job_name, run_tags, table_key
 from deltasnap_assets.settings.table_settings import ASSET_NAMES
-from deltasnap_assets.tables.assets.input_forms import InputTypeError
+from deltasnap_core import DeltaSnapError
 from tests.assets.followed_table import EVENTS
 from tests.assets.runs.refresh_builders import Refreshed
 from tests.assets.tables.pages.pictures_builders import texts
@@ -404,7 +404,7 @@ def test_input_of_a_version_that_never_existed_says_so(table: Refreshed, metadat
 
 
 def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
-    with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
+    with pytest.raises(DeltaSnapError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
         table.defs.load_asset_value(table_key(EVENTS), instance=table.instance)
 
 
