@@ -71,6 +71,7 @@ from .rules.paths import (
     path_keys as path_keys,
 )
 from .rules.rows_in_pandas import rows_in_pandas as rows_in_pandas
+from .scan.changes.row_changes import RowChangeOptions as RowChangeOptions
 from .scan.collected_rows import collected_rows as collected_rows
 from .scan.planning import ConditionReport as ConditionReport
 from .scan.predicate_analysis import (

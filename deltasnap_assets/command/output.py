@@ -7,8 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,14 +17,9 @@ SCHEMA_VERSION = 1
 """The version of the JSON of all commands. Removing a key, or changing its meaning, raises it."""
 
 
-class OutputFormat(StrEnum):
-    """A format."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
+OutputFormat = Literal["table", "json", "csv"]
+CheckFormat = Literal["table", "json", "csv", "junit", "github"]
+FleetFormat = Literal["table", "json", "csv", "prometheus"]
 Form = Annotated[
     OutputFormat | None,
     typer.Option("--format", metavar="FORMAT", help="table, json or csv. Default: table.", show_default=False),
@@ -35,11 +29,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.
 
 def chosen_format(form: OutputFormat | None, as_json: bool, *, has_rows: bool = True) -> OutputFormat:
     """Return the format. has_rows: whether the command prints rows, which can be CSV. Errors: typer.BadParameter."""
-    if as_json and form not in (None, OutputFormat.JSON):
+    if as_json and form not in (None, "json"):
         raise typer.BadParameter("Give --json or --format, not both.")
-    if form is OutputFormat.CSV and not has_rows:
+    if form == "csv" and not has_rows:
         raise typer.BadParameter("This command prints no rows: choose table or json.", param_hint="--format")
-    return OutputFormat.JSON if as_json else form or OutputFormat.TABLE
+    return "json" if as_json else form or "table"
 
 
 def json_text(values: Mapping[str, Any]) -> str:
@@ -54,7 +48,7 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 def print_rows(form: OutputFormat, rows: Sequence[Mapping[str, Any]], **beside: Any) -> None:
     """Print rows as JSON (under `rows`, with values beside them) or as CSV (the rows alone)."""
-    if form is OutputFormat.JSON:
+    if form == "json":
         print_json({**beside, "rows": rows})
     else:
         sys.stdout.write(csv_text(rows))  # `typer.echo` removes escapes

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from deltasnap_core.support import TableLevel
 
@@ -16,18 +15,12 @@ Row = Mapping[str, Any]
 """One table: a row of `SnapshotStore.fleet` as a dictionary."""
 
 
-class FleetOrder(StrEnum):
-    """The sort order of a fleet. Ties are sorted by name; unknown values come last."""
+FleetOrder = Literal["condition", "growth", "size", "age", "name"]
+"""The sort order of a fleet. Ties are sorted by name; unknown values come last.
 
-    CONDITION = "condition"
-    """The worst first."""
-    GROWTH = "growth"
-    """The largest growth in the last seven days first."""
-    SIZE = "size"
-    """The largest first."""
-    AGE = "age"
-    """The oldest last commit first, relative to the usual pause."""
-    NAME = "name"
+condition: the worst first. growth: the largest growth in the last seven days first. size: the largest first. age: the
+oldest last commit first, relative to the usual pause.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +67,7 @@ def _known_sum(rows: Sequence[Row], name: str) -> int | None:
     return sum(known) if known or not rows else None
 
 
-_LARGEST_FIRST = {FleetOrder.GROWTH: "growth_7d_bytes", FleetOrder.SIZE: "size_in_bytes", FleetOrder.AGE: "age_ratio"}
+_LARGEST_FIRST = {"growth": "growth_7d_bytes", "size": "size_in_bytes", "age": "age_ratio"}
 
 
 def ordered_rows(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
@@ -83,9 +76,9 @@ def ordered_rows(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
 
 
 def _place(order: FleetOrder, row: Row) -> tuple[Any, ...]:
-    if order is FleetOrder.CONDITION:
+    if order == "condition":
         return TableLevel(row["condition"]).rank, row["table"]
-    if order is FleetOrder.NAME:
+    if order == "name":
         return (row["table"],)
     value = row[_LARGEST_FIRST[order]]
     return value is None, -(value or 0), row["table"]

@@ -6,9 +6,6 @@ from enum import Enum
 
 import pytest
 
-from deltasnap_assets.command.rows.row_options import RowFormat
-from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
-from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind
 from deltasnap_core.store.fleet.table_level import TableLevel
@@ -28,9 +25,6 @@ WORDS: dict[type[Enum], str] = {
     CheckpointKind: "classic, multipart, uuid",
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",
     TableLevel: "broken, unknown, warned, stale, healthy",
-    FleetOrder: "condition, growth, size, age, name",
-    FleetFormat: "table, json, csv, prometheus",
-    RowFormat: "table, csv, json, parquet",
 }
 
 

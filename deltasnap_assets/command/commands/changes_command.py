@@ -48,7 +48,6 @@ def changes(
     destination = row_destination(form, out, limit)
     keys = None if key is None else column_names(key, "--key")
     names = None if columns is None else column_names(columns)
-    from deltasnap_assets.command.views.changes_view import ChangesRequest, write_changed_rows
+    from deltasnap_assets.command.views.changes_view import write_changed_rows
 
-    request = ChangesRequest(first=v1, last=v2, key=keys, net=net, where=where, columns=names)
-    write_changed_rows(path, options, request, destination)
+    write_changed_rows(path, options, (v1, v2), destination, key=keys, net=net, where=where, columns=names)

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from deltasnap_assets.command.arguments import InCatalog, StorageOptions, check_file_to_write, storage_options
 from deltasnap_assets.command.completion import check_names, table_names
-from deltasnap_assets.command.output import AsJson
-
-
-class CheckFormat(StrEnum):
-    """A format for results."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    JUNIT = "junit"
-    GITHUB = "github"
-
-
-class FailOn(StrEnum):
-    """The least severity that fails the command."""
-
-    ERROR = "error"
-    WARN = "warn"
+from deltasnap_assets.command.output import AsJson, CheckFormat
 
 
 def check(
@@ -40,8 +22,8 @@ def check(
         ),
     ],
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", metavar="LEVEL", help="error, or warn: warnings fail too.")
-    ] = FailOn.ERROR,
+        Literal["error", "warn"], typer.Option("--fail-on", metavar="LEVEL", help="error, or warn: warnings fail too.")
+    ] = "error",
     select: Annotated[
         str | None,
         typer.Option(
@@ -73,19 +55,18 @@ def check(
     Exits with 1 if a check fails (a damaged log fails a check), with 3 if there is no table or its storage cannot be
     reached, and with 2 if the command line is wrong.
     """
-    if as_json and form not in (None, CheckFormat.JSON):
+    if as_json and form not in (None, "json"):
         raise typer.BadParameter("Give --json or --format, not both.")
-    form = CheckFormat.JSON if as_json else form or CheckFormat.TABLE
+    form = "json" if as_json else form or "table"
     options = storage_options(option)
     if output is not None:
         check_file_to_write(output)
     from deltasnap_assets.command.targets import targets_of
-    from deltasnap_assets.command.views.check_view import GateRequest, check_targets, chosen_checks, limits_of
+    from deltasnap_assets.command.views.check_view import Gate, check_targets, chosen_checks, limits_of
 
-    request = GateRequest(
-        checks=chosen_checks(select), limits=limits_of(limits or []), fails_on_warnings=fail_on is FailOn.WARN
-    )
-    gate = check_targets(targets_of(targets, options, catalog), request)
+    found = targets_of(targets, options, catalog)
+    tables = check_targets(found, chosen_checks(select), limits_of(limits or []))
+    gate = Gate(tables=tables, fails_on_warnings=fail_on == "warn")
     text = gate.text(form)
     if output is None:
         typer.echo(text, nl=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -18,14 +18,13 @@ from deltasnap_assets.command.arguments import (
     table_at,
     timestamp_argument,
 )
-from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json, print_rows
+from deltasnap_assets.command.output import AsJson, FleetFormat, Form, chosen_format, print_json, print_rows
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
 from deltasnap_assets.command.terminal import output_console, print_line, print_notice, print_problem, shown
-from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core.support import TableLevel
 
-_ORDERS = f"The sort order: {', '.join(FleetOrder)}."
+_ORDERS = f"The sort order: {', '.join(get_args(FleetOrder))}."
 _ONLY = f"Show only tables in this condition: {', '.join(TableLevel)}; repeatable."
 _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 
@@ -54,7 +53,7 @@ def init(
     if found:
         check_place(str(out.parent / DEFAULT_STORAGE), {}, ((table.path, options) for table in found))
         out.write_text(configuration(found, options, out.parent), encoding="utf-8")
-    if form is not OutputFormat.TABLE:
+    if form != "table":
         rows = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
         print_rows(form, rows, file=str(out) if found else None)
     else:
@@ -103,7 +102,6 @@ def history(
     from deltasnap_assets.command.views.condition_view import explaining, fault_lines, without_listed_warnings
     from deltasnap_assets.command.views.history import (
         LostCommits,
-        WantedCommits,
         history_json,
         history_table,
         read_wanted_history,
@@ -111,15 +109,14 @@ def history(
     from deltasnap_core import TableLog
 
     form = chosen_format(form, as_json)
-    wanted = WantedCommits(
-        since_ms=None if since is None else timestamp_argument(since, "--since"), operations=tuple(operation or ())
-    )
+    since_ms = None if since is None else timestamp_argument(since, "--since")
     path, options = table_at(path, option, catalog)
     with explaining(path, options), without_listed_warnings():
-        found = read_wanted_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT, wanted)
+        log = TableLog.for_path(path, options)
+        found = read_wanted_history(log, limit or DEFAULT_LIMIT, since_ms, operation or ())
     for mark, text in fault_lines(found.faults):
         print_problem(Console(stderr=True), mark, text)
-    if form is not OutputFormat.TABLE:
+    if form != "table":
         print_rows(form, history_json(found.entries))
     else:
         console = output_console()
@@ -159,7 +156,7 @@ def diff(
     if found.assumed is not None:
         warning = f"The files of version {found.first} cannot be read, so files that it contains may be shown as added."
         print_problem(Console(stderr=True), "warning", f"{warning} {found.assumed}")
-    if form is OutputFormat.JSON:
+    if form == "json":
         print_json(found.to_json())
     else:
         show_diff(output_console(), found)
@@ -175,19 +172,19 @@ def doctor(form: Form = None, as_json: AsJson = False) -> None:
     form, findings = chosen_format(form, as_json), list[Finding]()
     for finding in examine():
         findings.append(finding)
-        if form is OutputFormat.TABLE:
+        if form == "table":
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
             print_line(Console(), mark + shown(f"{finding.subject}: {finding.message}"))
             if finding.advice:
                 print_line(Console(), shown(f"        {finding.advice}"))
-    if form is not OutputFormat.TABLE:
+    if form != "table":
         print_rows(form, [_finding_json(finding) for finding in findings])
     if not is_well(findings):
         raise typer.Exit(1)
 
 
 def fleet(
-    sort: Annotated[FleetOrder, typer.Option(metavar="ORDER", help=_ORDERS)] = FleetOrder.CONDITION,
+    sort: Annotated[FleetOrder, typer.Option(metavar="ORDER", help=_ORDERS)] = "condition",
     only: Annotated[list[TableLevel] | None, typer.Option(metavar="CONDITION", help=_ONLY)] = None,
     how: Annotated[
         FleetFormat | None,
@@ -207,11 +204,11 @@ def fleet(
     from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
     from deltasnap_assets.settings.loading import load_settings
 
-    if as_json and how not in (None, FleetFormat.JSON):
+    if as_json and how not in (None, "json"):
         raise typer.BadParameter("Give --json or --format, not both.")
     rows, chosen = read_rows(load_settings(), sort, only or ())
-    how = FleetFormat.JSON if as_json else how or FleetFormat.TABLE
-    if how is FleetFormat.TABLE:
+    how = "json" if as_json else how or "table"
+    if how == "table":
         show_fleet(output_console(), rows, chosen)
     else:
         typer.echo(fleet_text(rows, chosen, how), nl=False)

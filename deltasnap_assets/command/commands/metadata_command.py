@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -17,25 +16,22 @@ from deltasnap_assets.command.arguments import (
 )
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
-
-class MetadataTable(StrEnum):
-    """A metadata table: the name of a member of `deltasnap_core.Table`."""
-
-    FILES = "files"
-    HISTORY = "history"
-    PROPERTIES = "properties"
-    PARTITIONS = "partitions"
-    COLUMN_STATS = "column_stats"
-    TOMBSTONES = "tombstones"
-    ENTRIES = "entries"
-    VERSIONS = "versions"
-    LOG_FILES = "log_files"
-    OPTIMIZE_CANDIDATES = "optimize_candidates"
-    VACUUM_CANDIDATES = "vacuum_candidates"
-    FILE_PROBLEMS = "file_problems"
-
-
-_NAMES = ", ".join(MetadataTable)
+MetadataTable = Literal[
+    "files",
+    "history",
+    "properties",
+    "partitions",
+    "column_stats",
+    "tombstones",
+    "entries",
+    "versions",
+    "log_files",
+    "optimize_candidates",
+    "vacuum_candidates",
+    "file_problems",
+]
+"""The names of the members of `deltasnap_core.Table`."""
+_NAMES = ", ".join(get_args(MetadataTable))
 
 
 def table(

@@ -57,10 +57,10 @@ def refresh(
             check_java()
     except JavaError as error:
         without_java = {name: Refreshed(error=str(error)) for name in need_java}
-        if form is OutputFormat.TABLE:
+        if form == "table":
             print_problem(Console(stderr=True), "error", f"{', '.join(need_java)}: {error}")
     others = [name for name in names if name not in without_java]
-    is_silent = form is not OutputFormat.TABLE
+    is_silent = form != "table"
     done = without_java | (refresh_tables(settings, others, is_silent=is_silent) if others else {})
     if is_silent:
         print_rows(form, [{"table": name, **asdict(done[name])} for name in names])
@@ -76,9 +76,9 @@ def _show_plan(settings: Settings, names: list[str], form: OutputFormat) -> None
         versions, note = planned_versions(settings, name)
         failed = failed or versions is None
         rows.append({"table": name, "versions": None if versions is None else versions.text(), "note": note})
-    if form is not OutputFormat.TABLE:
+    if form != "table":
         print_rows(form, rows)
-    for row in rows if form is OutputFormat.TABLE else ():
+    for row in rows if form == "table" else ():
         if row["versions"] is None:
             print_problem(Console(stderr=True), "error", f"{row['table']}: {row['note']}")
         else:

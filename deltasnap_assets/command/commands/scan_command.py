@@ -18,7 +18,6 @@ from deltasnap_assets.command.rows.row_options import (
     FormatOption,
     LimitOption,
     OutOption,
-    RowFormat,
     row_destination,
 )
 
@@ -80,11 +79,18 @@ def scan(
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
-    from deltasnap_assets.command.views.scan_view import Expected, ScanRequest, explain_scan, scan_rows
+    from deltasnap_assets.command.views.scan_view import ScanRequest, explain_scan, scan_rows
 
-    request = ScanRequest(version=version, timestamp_ms=timestamp_ms, where=where, columns=names, explain=explain)
-    if is_gate or (explain and destination.form is RowFormat.JSON):
-        expected = Expected(min_skipped_percent=min_skipped or 0, statistics=assert_statistics)
-        explain_scan(path, options, request, expected, destination)
+    request = ScanRequest(
+        version=version,
+        timestamp_ms=timestamp_ms,
+        where=where,
+        columns=names,
+        explain=explain,
+        min_skipped_percent=min_skipped or 0,
+        statistics=assert_statistics,
+    )
+    if is_gate or (explain and destination.form == "json"):
+        explain_scan(path, options, request, destination)
     else:
         scan_rows(path, options, request, destination)

@@ -8,7 +8,7 @@ import typer
 
 from deltasnap_assets.command.arguments import InCatalog, StorageOptions, TablePath, table_at, timestamp_argument
 from deltasnap_assets.command.endings import fail
-from deltasnap_assets.command.output import AsJson, Form, OutputFormat, chosen_format, print_json
+from deltasnap_assets.command.output import AsJson, Form, chosen_format, print_json
 from deltasnap_assets.quantities import HOUR_MS, counted
 
 _Version = Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")]
@@ -36,7 +36,7 @@ def inspect_table(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
-    is_json = chosen_format(form, as_json, has_rows=False) is OutputFormat.JSON
+    is_json = chosen_format(form, as_json, has_rows=False) == "json"
     path, options = table_at(path, option, catalog)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
@@ -67,7 +67,7 @@ def checkpoint(
     path, options = table_at(path, option, catalog)
     with explaining(path, options, *(() if version is None else (version,))), spark_aside(path):
         written = delta_log_of(path, options).checkpoint(version)
-    if form is OutputFormat.JSON:
+    if form == "json":
         print_json(written.to_json())
         return
     name = written.files[0].name

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,15 +18,7 @@ _MOST_ROWS = 2**31 - 2
 """Spark's limits are integers of 32 bits. One more row shows whether rows are left out."""
 
 
-class RowFormat(StrEnum):
-    """A format for rows."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-
-
+RowFormat = Literal["table", "csv", "json", "parquet"]
 FormatOption = Annotated[
     RowFormat | None,
     typer.Option(
@@ -45,12 +37,12 @@ LimitOption = Annotated[
     typer.Option("--limit", "-n", metavar="N", min=0, help=_LIMIT_HELP),
 ]
 
-_ENDINGS = {
-    ".csv": RowFormat.CSV,
-    ".json": RowFormat.JSON,
-    ".jsonl": RowFormat.JSON,
-    ".ndjson": RowFormat.JSON,
-    ".parquet": RowFormat.PARQUET,
+_ENDINGS: Mapping[str, RowFormat] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
 }
 
 
@@ -71,17 +63,17 @@ class RowDestination:
     @property
     def is_full_table(self) -> bool:
         """Whether the limit is the maximum of the format `table`, which is slow to align."""
-        return self.form is RowFormat.TABLE and self.limit == MAX_TABLE_ROWS
+        return self.form == "table" and self.limit == MAX_TABLE_ROWS
 
 
 def row_destination(form: RowFormat | None, out: Path | None, limit: int | None) -> RowDestination:
     """Return the destination for values of the options. Errors: typer.BadParameter, before anything is read."""
-    chosen = form or (RowFormat.TABLE if out is None else _ENDINGS.get(out.suffix.lower(), RowFormat.TABLE))
-    if chosen is RowFormat.PARQUET and out is None and sys.stdout.isatty():
+    chosen = form or ("table" if out is None else _ENDINGS.get(out.suffix.lower(), "table"))
+    if chosen == "parquet" and out is None and sys.stdout.isatty():
         raise typer.BadParameter("Parquet is binary. Add -O FILE, or redirect stdout.", param_hint="--format")
     if out is not None:
         check_file_to_write(out)
     rows = DEFAULT_LIMIT if limit is None else min(limit, _MOST_ROWS)
-    if chosen is RowFormat.TABLE and not 0 < rows <= MAX_TABLE_ROWS:
+    if chosen == "table" and not 0 < rows <= MAX_TABLE_ROWS:
         rows = MAX_TABLE_ROWS
     return RowDestination(form=chosen, out=out, limit=rows or None, is_default_limit=limit is None)

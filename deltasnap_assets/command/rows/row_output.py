@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,14 +37,6 @@ _LEAST_WIDTH = 8
 """The minimum width of a column on a terminal. With less, each row is shown as a list of its values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedRows:
-    """Rows in memory. is_cut: whether there are more."""
-
-    rows: pa.Table
-    is_cut: bool
-
-
 @contextmanager
 def valid_condition(where: str | None) -> Iterator[None]:
     """Report a condition that is invalid, or that fails while rows are collected, as wrong usage of `--where`."""
@@ -57,26 +48,26 @@ def valid_condition(where: str | None) -> Iterator[None]:
         raise typer.BadParameter(f"{error.reason}{place}", param_hint="--where") from error
 
 
-def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
-    """Return the first rows that Spark finds, in any order, in memory. limit: None: all."""
+def collect_rows(frame: DataFrame, limit: int | None) -> tuple[pa.Table, bool]:
+    """Return the first rows that Spark finds, in any order, in memory, and whether there are more. limit: None: all."""
     return cut_rows(collected_rows(frame if limit is None else frame.limit(limit + 1)), limit)
 
 
-def collect_scan(scan: Scan, limit: int | None) -> CollectedRows:
+def collect_scan(scan: Scan, limit: int | None) -> tuple[pa.Table, bool]:
     """Return the rows of a scan as `collect_rows`. With a limit, it may read fewer files."""
     return cut_rows(scan.to_arrow() if limit is None else scan.take(limit + 1), limit)
 
 
-def cut_rows(rows: pa.Table, limit: int | None) -> CollectedRows:
-    """Return the first rows. limit: None: all."""
+def cut_rows(rows: pa.Table, limit: int | None) -> tuple[pa.Table, bool]:
+    """Return the first rows, and whether there are more. limit: None: all."""
     is_cut = limit is not None and rows.num_rows > limit
-    return CollectedRows(rows=rows.slice(0, limit) if is_cut else rows, is_cut=is_cut)  # without columns, it adds rows
+    return rows.slice(0, limit) if is_cut else rows, is_cut  # without columns, it adds rows
 
 
-def write_collected(collected: CollectedRows, destination: RowDestination) -> None:
+def write_collected(rows: pa.Table, destination: RowDestination, *, is_cut: bool) -> None:
     """Write rows. If a limit that the user did not choose cut them, print a notice on stderr. Errors: as write_rows."""
-    write_rows(collected.rows, destination.form, destination.out)
-    if collected.is_cut and (destination.is_default_limit or destination.is_full_table):
+    write_rows(rows, destination.form, destination.out)
+    if is_cut and (destination.is_default_limit or destination.is_full_table):
         more = "--format csv --limit 0 shows all" if destination.is_full_table else "--limit 0 shows all"
         text = f"Only {destination.limit:,} rows are shown; there are more. {more}."
         print_notice(text)
@@ -89,13 +80,13 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
     Errors: DeltaSnapError for columns that the format does not allow; OSError.
     """
     names = rows.column_names
-    if form in (RowFormat.JSON, RowFormat.PARQUET):
+    if form in ("json", "parquet"):
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise DeltaSnapError(
                     f"Two columns are named {name}. Read them separately, or use the format csv or table."
                 )
-    if form is RowFormat.PARQUET:
+    if form == "parquet":
         for field in rows.schema:
             if _has_empty_struct(field.type):
                 raise DeltaSnapError(
@@ -108,7 +99,7 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
         except OSError as error:
             error.filename = error.filename or str(out)  # a full disk is reported without it
             raise
-    elif sys.stdout.isatty() and form is not RowFormat.PARQUET:
+    elif sys.stdout.isatty() and form != "parquet":
         with _until_closed():
             for text in _texts(rows, form, Console()):
                 sys.stdout.write(text)
@@ -124,7 +115,7 @@ def _has_empty_struct(data_type: Any) -> bool:
 
 
 def _write(rows: pa.Table, form: RowFormat, file: BinaryIO) -> None:
-    if form is RowFormat.PARQUET:
+    if form == "parquet":
         # Without the Arrow schema, which would contain the time zone of the session.
         pq.write_table(rows, pa.PythonFile(file, mode="w"), store_schema=False)
         return
@@ -134,14 +125,14 @@ def _write(rows: pa.Table, form: RowFormat, file: BinaryIO) -> None:
 
 def _texts(rows: pa.Table, form: RowFormat, terminal: Console | None) -> Iterator[str]:
     match form:
-        case RowFormat.TABLE:
+        case "table":
             yield _table_text(rows, terminal)
-        case RowFormat.CSV:
+        case "csv":
             write = _csv_field if terminal is None else _visible_csv_field
             yield _csv_line(rows.column_names, write)
             for row in json_rows(rows):
                 yield _csv_line([value_text(value) for value in row], write)
-        case RowFormat.JSON:
+        case "json":
             names = rows.column_names
             for row in json_rows(rows):
                 yield f"{json_line(dict(zip(names, row, strict=True)))}\n"

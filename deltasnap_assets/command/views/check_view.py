@@ -15,8 +15,7 @@ from rich.console import Console
 
 from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.checks.registry import CHECKS
-from deltasnap_assets.command.commands.check_command import CheckFormat
-from deltasnap_assets.command.output import csv_text, json_text
+from deltasnap_assets.command.output import CheckFormat, csv_text, json_text
 from deltasnap_assets.command.table_on_spark import configured_spark
 from deltasnap_assets.command.targets import Target
 from deltasnap_assets.command.terminal import WIDEST, output_aside, print_line, shown
@@ -30,15 +29,6 @@ _MAX_TEXT_LENGTH = 4000
 _COLORS = {"passed": "green", "skipped": "dim", "warning": "yellow", "error": "red"}
 _GITHUB_LEVELS = {"warning": "warning", "error": "error"}
 _NOT_REACHED = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRequest:
-    """What to check. checks: names. limits: of checks, replacing those of the configuration."""
-
-    checks: frozenset[str]
-    limits: Mapping[str, Any]
-    fails_on_warnings: bool
 
 
 def chosen_checks(text: str | None) -> frozenset[str]:
@@ -70,8 +60,8 @@ def limits_of(texts: Sequence[str]) -> dict[str, Any]:
 class Gate:
     """The results of all targets, in order."""
 
-    request: GateRequest
     tables: Sequence[tuple[Target, CheckedTable]]
+    fails_on_warnings: bool
 
     @property
     def exit_code(self) -> int:
@@ -83,19 +73,19 @@ class Gate:
     def text(self, form: CheckFormat) -> str:
         """Return the results in a format."""
         match form:
-            case CheckFormat.TABLE:
+            case "table":
                 return self._lines()
-            case CheckFormat.JSON:
+            case "json":
                 return self._json()
-            case CheckFormat.CSV:
+            case "csv":
                 return csv_text(self._rows())
-            case CheckFormat.JUNIT:
+            case "junit":
                 return self._junit()
-            case CheckFormat.GITHUB:
+            case "github":
                 return self._annotations()
 
     def _fails(self, result: CheckResult) -> bool:
-        return result.severity == "error" or (self.request.fails_on_warnings and result.severity is not None)
+        return result.severity == "error" or (self.fails_on_warnings and result.severity is not None)
 
     def _lines(self) -> str:
         file = io.StringIO()
@@ -183,24 +173,28 @@ class Gate:
                     yield _annotation(result.severity, title, _line(result.check.text_of(result.verdict)))
 
 
-def check_targets(targets: Iterable[Target], request: GateRequest) -> Gate:
-    """Evaluate the checks of all tables, each once. Errors: those of the configuration, and JavaError."""
+def check_targets(
+    targets: Iterable[Target], checks: frozenset[str], limits: Mapping[str, Any]
+) -> tuple[tuple[Target, CheckedTable], ...]:
+    """Return the results of all tables, each once. checks: names. limits: replace those of the configuration.
+
+    Errors: those of the configuration, and JavaError.
+    """
     found: dict[str, tuple[Target, CheckedTable]] = {}
     spark = configured_spark()
     for target in targets:
         place = target.name if target.table is None else target.table.table or to_url(target.table.path)
         if place not in found:
             with output_aside():
-                found[place] = target, _checked(target, request, spark)
-    return Gate(request=request, tables=tuple(found.values()))
+                found[place] = target, _checked(target, checks, limits, spark)
+    return tuple(found.values())
 
 
-def _checked(target: Target, request: GateRequest, spark: Any) -> CheckedTable:
+def _checked(target: Target, checks: frozenset[str], limits: Mapping[str, Any], spark: Any) -> CheckedTable:
     if target.table is None:
         return CheckedTable(unreachable=target.problem)
-    limits = CheckSettings(**{**target.table.checks.model_dump(), **request.limits})
-    table = target.table.model_copy(update={"checks": limits})
-    return check_now(table, spark, request.checks)
+    settings = CheckSettings(**{**target.table.checks.model_dump(), **limits})
+    return check_now(target.table.model_copy(update={"checks": settings}), spark, checks)
 
 
 def _line(text: str) -> str:

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
+from deltasnap_assets.command.views.inspection import InspectedVersion
+from deltasnap_core import Snapshot
 from deltasnap_core.support import compare_with_log
 
 
-def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
-    """Return the state of the version. Output of Spark, if it is needed, does not reach the terminal.
+def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the version with its computed state, and the fields in which its checksum differs from that state.
+
+    Output of Spark, if it is needed, does not reach the terminal.
 
     Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and the errors of a damaged log.
     """
@@ -22,5 +25,4 @@ def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counte
         snapshot = delta_log_of(facts.path, storage_options).get_snapshot_at(version=facts.segment.version)
         state, checksum = snapshot.computed_state, snapshot.checksum
         found = () if checksum is None else compare_with_log(checksum, state)
-        wrong = tuple(difference.field for difference in found)
-        return Counted(state=state, computed_by=snapshot.computed_by, wrong_in_checksum=wrong)
+        return snapshot, tuple(difference.field for difference in found)

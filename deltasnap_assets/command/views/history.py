@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -74,39 +75,30 @@ class ReadHistory:
         return (*self.condition.faults, *(fault for fault in of_commits if fault not in self.condition.faults))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedCommits:
-    """The commits to show. since_ms: those from this time on; None: all. operations: of these; empty: of any."""
+def read_wanted_history(log: TableLog, limit: int, since_ms: int | None, operations: Collection[str]) -> ReadHistory:
+    """Return the last commits of a table from a time on (None: all), of some operations (empty: of any).
 
-    since_ms: int | None = None
-    operations: tuple[str, ...] = ()
-
-    def of(self, history: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Return the wanted ones of some commits, newest first. Lost commits may be wanted ones, so they stay."""
-        return tuple(each for each in takewhile(self._is_recent, history) if self._has_operation(each))
-
-    def reaches_back(self, history: Sequence[Entry]) -> bool:
-        """Return whether there are no wanted commits before some commits, newest first."""
-        return not all(map(self._is_recent, history))
-
-    def _is_recent(self, entry: Entry) -> bool:
-        return self.since_ms is None or isinstance(entry, LostCommits) or entry.timestamp >= self.since_ms
-
-    def _has_operation(self, entry: Entry) -> bool:
-        names = {name.casefold() for name in self.operations}
-        return not names or isinstance(entry, LostCommits) or (entry.operation or "").casefold() in names
-
-
-def read_wanted_history(log: TableLog, limit: int, wanted: WantedCommits) -> ReadHistory:
-    """Return the last wanted commits of a table. Errors: as `read_history`."""
-    read = limit
+    Lost commits may be wanted ones, so they are included.
+    Errors: as `read_history`.
+    """
+    names, read = {name.casefold() for name in operations}, limit
     while True:
         found = read_history(log, read)
-        entries = wanted.of(found.entries)
-        is_end = not found.is_cut or wanted.reaches_back(found.entries)
+        recent = tuple(takewhile(partial(_is_since, since_ms), found.entries))
+        entries = tuple(each for each in recent if not names or _operation(each) in (None, *names))
+        is_end = not found.is_cut or len(recent) < len(found.entries)
         if len(entries) >= limit or is_end:
             return replace(found, entries=entries[:limit], is_cut=len(entries) > limit or not is_end)
         read *= 4
+
+
+def _is_since(time_ms: int | None, entry: Entry) -> bool:
+    return time_ms is None or isinstance(entry, LostCommits) or entry.timestamp >= time_ms
+
+
+def _operation(entry: Entry) -> str | None:
+    """Return the operation of a commit, without upper case; None: the commits are lost."""
+    return None if isinstance(entry, LostCommits) else (entry.operation or "").casefold()
 
 
 def read_history(

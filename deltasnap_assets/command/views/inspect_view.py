@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -20,7 +20,6 @@ from deltasnap_assets.command.views.condition_view import (
     without_listed_warnings,
 )
 from deltasnap_assets.command.views.inspection import (
-    Counted,
     InspectedVersion,
     Wanted,
     inspection_json,
@@ -29,6 +28,9 @@ from deltasnap_assets.command.views.inspection import (
     show_state,
 )
 from deltasnap_core import DeltaSnapError, TableCondition
+
+if TYPE_CHECKING:
+    from deltasnap_core import Snapshot  # loads PySpark
 
 
 def inspect(path: str, storage_options: Mapping[str, Any], wanted: Wanted, *, as_json: bool) -> bool:
@@ -45,28 +47,28 @@ def inspect(path: str, storage_options: Mapping[str, Any], wanted: Wanted, *, as
         if not as_json:
             show_facts(output_console(), facts, None if problem is None else "the newest loadable version")
         problem = problem or _schema_problem(facts, condition)
-        counted: Counted | None = None
+        snapshot: Snapshot | None = None
         try:
             facts.check_readable()
-            counted = _counted(facts, storage_options)
-            condition = _compared(condition, facts, counted)
+            snapshot, wrong_in_checksum = _counted(facts, storage_options)
+            condition = _compared(condition, facts, wrong_in_checksum)
         except DeltaSnapError as error:
             problem = error_text(str(error))
             if not condition.faults_at(facts.segment.version):  # else the message was printed already
                 print_problem(Console(stderr=True), "error", problem)
     if as_json:
-        print_json(inspection_json(facts, counted, condition, problem))
-    elif counted is not None:
-        show_state(output_console(), counted)
+        print_json(inspection_json(facts, snapshot, condition, problem))
+    elif snapshot is not None:
+        show_state(output_console(), snapshot.computed_state, snapshot.computed_by)
     return problem is None
 
 
-def _compared(condition: TableCondition, facts: InspectedVersion, counted: Counted) -> TableCondition:
+def _compared(condition: TableCondition, facts: InspectedVersion, wrong: Sequence[str]) -> TableCondition:
     """Return the condition with the fault of a checksum that differs from the counts. Print a new one."""
     if facts.segment.checksum_file is None:
         return condition
     version, path = facts.segment.version, facts.segment.checksum_file.path
-    found = condition.with_wrong_checksum(version, path, counted.wrong_in_checksum)
+    found = condition.with_wrong_checksum(version, path, wrong)
     if found is not condition:
         print_problem(Console(stderr=True), "warning", fault_line(found.faults[-1]))
     return found
@@ -106,7 +108,7 @@ def _schema_problem(facts: InspectedVersion, condition: TableCondition) -> str |
     return None
 
 
-def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
+def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> tuple[Snapshot, tuple[str, ...]]:
     with working("Counting"):
         # Loading PySpark takes as long as everything before. The facts are already printed.
         from deltasnap_assets.command.views.counting import count  # noqa: PLC0415

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Column, Table
@@ -24,6 +24,9 @@ from deltasnap_core import (
     TableLog,
 )
 from deltasnap_core.support import check_readable, parse_schema
+
+if TYPE_CHECKING:
+    from deltasnap_core import Snapshot  # loads PySpark
 
 _Rows = list[tuple[str, str]]
 
@@ -59,18 +62,6 @@ class InspectedVersion:
     def check_readable(self) -> None:
         """Raise UnsupportedProtocolError unless the file actions can be read too."""
         check_readable(self.protocol, path=self.path, version=self.segment.version)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """The computed state of a version, and the engine that computed it.
-
-    wrong_in_checksum: the fields in which the checksum of the version differs from that state.
-    """
-
-    state: SnapshotState
-    computed_by: str
-    wrong_in_checksum: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +118,13 @@ def show_facts(console: Console, facts: InspectedVersion, note: str | None) -> N
     console.print(_history(facts.history, console.width))
 
 
-def show_state(console: Console, answer: Counted) -> None:
+def show_state(console: Console, state: SnapshotState, computed_by: str) -> None:
     """Print the results of the replay, and the engine that computed them."""
-    state = answer.state
     rows: _Rows = [
         ("files", f"{state.num_of_files:,} ({bytes_text(state.size_in_bytes)})"),
         ("records", "unknown (a file has no statistics)" if state.num_records is None else f"{state.num_records:,}"),
         ("tombstones", f"{state.num_of_removes:,}"),
-        ("computed by", answer.computed_by),
+        ("computed by", computed_by),
     ]
     if state.num_deletion_vectors:
         deleted = counted(state.num_deleted_records, "deleted row")
@@ -145,11 +135,11 @@ def show_state(console: Console, answer: Counted) -> None:
 
 
 def inspection_json(
-    facts: InspectedVersion, answer: Counted | None, condition: TableCondition, error: str | None
+    facts: InspectedVersion, snapshot: Snapshot | None, condition: TableCondition, error: str | None
 ) -> dict[str, Any]:
     """Return the facts about a version as JSON.
 
-    answer: None if the replay did not run. condition: of the table. error: why something is missing; None: complete.
+    snapshot: None if the replay did not run. condition: of the table. error: why something is missing; None: complete.
     """
     return {
         "path": facts.path,
@@ -160,8 +150,8 @@ def inspection_json(
         "protocol": facts.protocol.to_json(),
         "metadata": facts.metadata.to_json(),
         "log_segment": facts.segment.to_json(),
-        "state": None if answer is None else answer.state.to_json(),
-        "computed_by": None if answer is None else answer.computed_by,
+        "state": None if snapshot is None else snapshot.computed_state.to_json(),
+        "computed_by": None if snapshot is None else snapshot.computed_by,
         "history": history_json(facts.history),
         "condition": condition.to_json(),
         "error": error,

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import typer
 
 from deltasnap_assets.command.rows.row_options import RowDestination
-from deltasnap_assets.command.rows.row_output import CollectedRows, cut_rows, valid_condition, write_collected
+from deltasnap_assets.command.rows.row_output import cut_rows, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import working
 from deltasnap_assets.command.views.condition_view import explaining
@@ -31,11 +32,12 @@ def write_metadata_table(
         version = version_of(path, storage_options, request)
         with working("Reading"), spark_aside(path), valid_condition(request.where):
             log = delta_log_of(path, storage_options)
-            rows = _collected(Table(log=log, snapshot=log.get_snapshot_at(version)), name, request, destination.limit)
-    write_collected(rows, destination)
+            table = Table(log=log, snapshot=log.get_snapshot_at(version))
+            rows, is_cut = _collected(table, name, request, destination.limit)
+    write_collected(rows, destination, is_cut=is_cut)
 
 
-def _collected(table: Table, name: str, request: ScanRequest, limit: int | None) -> CollectedRows:
+def _collected(table: Table, name: str, request: ScanRequest, limit: int | None) -> tuple[pa.Table, bool]:
     one_more = None if limit is None else limit + 1
     if name == "history" and request.where is None:
         rows = table.history(one_more)  # reads only these commits

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.output import json_text
-from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
+from deltasnap_assets.command.rows.row_options import RowDestination
 from deltasnap_assets.command.rows.row_output import collect_scan, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import print_line, print_problem, shown, working
@@ -25,7 +25,8 @@ from deltasnap_core.support import ConditionReport
 class ScanRequest:
     """The rows to read. version, timestamp_ms: at most one; None: the latest version.
 
-    where, columns: as in `Snapshot.scan`. explain: whether to print the scan report.
+    where, columns: as in `Snapshot.scan`. explain: whether to print the scan report. min_skipped_percent, statistics:
+    what it must show: the files skipped, and whether every file has the statistics that the conditions need.
     """
 
     version: int | None = None
@@ -33,28 +34,18 @@ class ScanRequest:
     where: str | None
     columns: tuple[str, ...] | None
     explain: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What a scan is expected to skip. statistics: whether every file must have those that the conditions need."""
-
     min_skipped_percent: float = 0
     statistics: bool = False
 
 
 def explain_scan(
-    path: str,
-    storage_options: Mapping[str, Any],
-    request: ScanRequest,
-    expected: Expected,
-    destination: RowDestination,
+    path: str, storage_options: Mapping[str, Any], request: ScanRequest, destination: RowDestination
 ) -> None:
     """Write which files a scan would read, and exit with 1 if that is not as expected. Errors: as `scan_rows`."""
     with _planning(path, storage_options, request) as (planned, version):
         report, conditions = planned.report, planned.conditions()
-    failures = list(_failures(report, conditions, expected))
-    if destination.form is RowFormat.JSON:
+    failures = list(_failures(report, conditions, request))
+    if destination.form == "json":
         text = json_text(_report_json(report, conditions, version=version, passed=not failures))
         if destination.out is None:
             typer.echo(text)
@@ -76,10 +67,10 @@ def scan_rows(path: str, storage_options: Mapping[str, Any], request: ScanReques
     """
     with _planning(path, storage_options, request) as (planned, version):
         report = planned.report if request.explain else None
-        rows = collect_scan(planned, destination.limit)
+        rows, is_cut = collect_scan(planned, destination.limit)
     if report is not None:
         _print_report(report, version)
-    write_collected(rows, destination)
+    write_collected(rows, destination, is_cut=is_cut)
 
 
 @contextmanager
@@ -113,7 +104,7 @@ def _skipped_percent(report: ScanReport) -> float:
     return 100 * (report.files - report.files_after_statistics) / report.files if report.files else 100.0
 
 
-def _failures(report: ScanReport, conditions: Sequence[ConditionReport], expected: Expected) -> Iterator[str]:
+def _failures(report: ScanReport, conditions: Sequence[ConditionReport], expected: ScanRequest) -> Iterator[str]:
     """Yield what is not as expected, as sentences."""
     skipped = _skipped_percent(report)
     if skipped < expected.min_skipped_percent:

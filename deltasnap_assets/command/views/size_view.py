@@ -36,7 +36,7 @@ def show_bills(targets: Iterable[Target], *, form: OutputFormat, list_files: boo
         except DeltaSnapError as error:
             is_complete = False
             print_problem(Console(stderr=True), "error", f"{redacted(target.name)}: {error}")
-    if form is OutputFormat.TABLE:
+    if form == "table":
         _print(output_console(), rows)
     else:
         print_rows(form, rows)

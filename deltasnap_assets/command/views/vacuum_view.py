@@ -94,7 +94,7 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
             summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
         report = _report(path, table, snapshot, summary)
     print_condition(_condition(table))
-    if form is not OutputFormat.TABLE:
+    if form != "table":
         print_rows(form, report.rows(), **report.to_json())
     else:
         _print(output_console(), report)

@@ -13,7 +13,7 @@ import dagster as dg
 
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.settings.table_settings import default_asset, is_dagster_name
-from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, largest, ordered_rows, totals_of_fleet
+from deltasnap_assets.tables.fleet_totals import Row, largest, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,
     count_text,
@@ -63,7 +63,7 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
 
 def worst_markdown(rows: Sequence[Row]) -> str:
     """Return the first tables with their reasons: as many, and as much of these, as Dagster shows without a click."""
-    ordered = ordered_rows(rows, FleetOrder.CONDITION)[:_MAX_WORST]
+    ordered = ordered_rows(rows, "condition")[:_MAX_WORST]
     sizes = [(len(ordered), length) for length in _REASON_LENGTHS]
     sizes += [(count, _REASON_LENGTHS[-1]) for count in range(len(ordered) - 1, 0, -1)]
     for count, length in sizes:
@@ -76,13 +76,13 @@ def worst_markdown(rows: Sequence[Row]) -> str:
 
 def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
-    ordered = ordered_rows(rows, FleetOrder.CONDITION)
+    ordered = ordered_rows(rows, "condition")
     return _with_number_left(markdown_table(header, (cells(row) for row in ordered[:MAX_ROWS])), len(ordered))
 
 
 def reasons_markdown(rows: Sequence[Row]) -> str:
     """Return a list of the tables that need attention, the worst first, each with its reason and advice."""
-    ordered = [row for row in ordered_rows(rows, FleetOrder.CONDITION) if row["reason"]]
+    ordered = [row for row in ordered_rows(rows, "condition") if row["reason"]]
     return _with_number_left("\n".join(f"- {_reason(row)}" for row in ordered[:MAX_ROWS]), len(ordered))
 
 

@@ -48,17 +48,17 @@ def test_csv_has_the_columns_of_all_rows_in_their_order() -> None:
 def test_json_has_the_version_of_its_schema_and_the_values_beside_the_rows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_rows(OutputFormat.JSON, [{"a": None}], file="x")
+    print_rows("json", [{"a": None}], file="x")
     assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "file": "x", "rows": [{"a": None}]}
 
 
 @pytest.mark.parametrize(
     ("form", "as_json", "expected"),
     [
-        (None, False, OutputFormat.TABLE),
-        (None, True, OutputFormat.JSON),
-        (OutputFormat.JSON, True, OutputFormat.JSON),
-        (OutputFormat.CSV, False, OutputFormat.CSV),
+        (None, False, "table"),
+        (None, True, "json"),
+        ("json", True, "json"),
+        ("csv", False, "csv"),
     ],
 )
 def test_format_is_that_of_the_option_or_of_its_alias(
@@ -69,4 +69,4 @@ def test_format_is_that_of_the_option_or_of_its_alias(
 
 def test_alias_and_another_format_exclude_each_other() -> None:
     with pytest.raises(typer.BadParameter, match="not both"):
-        chosen_format(OutputFormat.CSV, as_json=True)
+        chosen_format("csv", as_json=True)

@@ -11,12 +11,12 @@ import typer
 
 from deltasnap_assets.command.arguments import table_at
 from deltasnap_assets.command.targets import targets_of
-from deltasnap_assets.command.views.check_view import GateRequest, check_targets, chosen_checks
+from deltasnap_assets.command.views.check_view import Gate, check_targets, chosen_checks
 from deltasnap_core.errors import CatalogError
 from tests.assets.followed_table import write
 from tests.unity_server import TOKEN, UnityServer
 
-ALL: dict[str, Any] = {"checks": chosen_checks(None), "limits": {}, "fails_on_warnings": False}
+ALL = chosen_checks(None)
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def test_table_of_a_catalog_is_checked_by_its_name(folder: Path, unity: UnitySer
     configure(folder, unity)
     unity.add("main.silver.views", (folder / "clicks").as_uri())
     unity.add("main.silver.ice", (folder / "clicks").as_uri(), data_source_format="ICEBERG")
-    (table,) = check_targets(targets_of(["main.silver.views"], {}), GateRequest(**ALL)).tables
+    (table,) = check_targets(targets_of(["main.silver.views"], {}), ALL, {})
     assert (table[0].name, table[1].unreachable) == ("main.silver.views", None)
-    (table,) = check_targets(targets_of(["main.silver.ice"], {}), GateRequest(**ALL)).tables
+    (table,) = check_targets(targets_of(["main.silver.ice"], {}), ALL, {})
     assert "it is not a Delta table" in str(table[1].unreachable)
 
 
@@ -180,9 +180,9 @@ def test_pattern_that_matches_nothing_is_a_table_that_is_not_reached(
     pattern: str, folder: Path, unity: UnityServer
 ) -> None:
     configure(folder, unity)
-    gate = check_targets(targets_of([pattern], {}), GateRequest(**ALL))
-    ((_, table),) = gate.tables
-    assert (gate.exit_code, table.unreachable) == (
+    tables = check_targets(targets_of([pattern], {}), ALL, {})
+    ((_, table),) = tables
+    assert (Gate(tables=tables, fails_on_warnings=False).exit_code, table.unreachable) == (
         3,
         f"The pattern {pattern} matches no Delta table. Correct the pattern.",
     )

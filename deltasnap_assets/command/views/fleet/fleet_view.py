@@ -10,9 +10,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from deltasnap_assets.command.output import csv_text, json_text
+from deltasnap_assets.command.output import FleetFormat, csv_text, json_text
 from deltasnap_assets.command.terminal import print_line, shown
-from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.settings.config import Settings
@@ -51,9 +50,9 @@ def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] 
 
 def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
     """Return a fleet as JSON or CSV, or in the text format of Prometheus. rows: all. chosen: the rows to show."""
-    if how is FleetFormat.PROMETHEUS:
+    if how == "prometheus":
         return prometheus_text(rows, chosen)
-    if how is FleetFormat.CSV:
+    if how == "csv":
         return csv_text([_json(row) for row in chosen])
     return json_text({"totals": totals_of_fleet(rows).numbers, "rows": [_json(row) for row in chosen]}) + "\n"
 

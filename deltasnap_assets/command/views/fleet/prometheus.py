@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from deltasnap_assets.tables.fleet_totals import Row
 from deltasnap_assets.texts import visible
 from deltasnap_core.support import TableLevel
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gauge:
-    """A gauge of each table. value: from the row of the table, in base units; None: unknown, then it has no sample."""
-
-    name: str
-    help: str
-    value: Callable[[Row], float | None]
-
-
-def _column(name: str) -> Callable[[Row], float | None]:
-    return lambda row: row[name]
-
-
-def _seconds(name: str) -> Callable[[Row], float | None]:
-    return lambda row: None if row[name] is None else row[name] / 1000
-
-
 _GAUGES = (
-    _Gauge(name="last_poll_timestamp_seconds", help="When the log was last read.", value=_seconds("polled_at_ms")),
-    _Gauge(name="last_commit_timestamp_seconds", help="Time of the last commit.", value=_seconds("last_commit_ms")),
-    _Gauge(
-        name="usual_commit_interval_seconds",
-        help="Median time between recent commits.",
-        value=_seconds("usual_pause_ms"),
-    ),
-    _Gauge(
-        name="latest_version", help="Latest version in the log when it was last read.", value=_column("latest_version")
-    ),
-    _Gauge(name="stored_version", help="Newest stored version.", value=_column("stored_version")),
-    _Gauge(name="versions_behind", help="Versions that are not stored yet.", value=_column("versions_behind")),
-    _Gauge(name="rows", help="Rows of the newest stored version.", value=_column("num_records")),
-    _Gauge(name="files", help="Live files of the newest stored version.", value=_column("num_files")),
-    _Gauge(
-        name="size_bytes", help="Bytes of the live files of the newest stored version.", value=_column("size_in_bytes")
-    ),
-    _Gauge(name="growth_7d_bytes", help="Growth in the last seven days.", value=_column("growth_7d_bytes")),
-    _Gauge(name="growth_30d_bytes", help="Growth in the last thirty days.", value=_column("growth_30d_bytes")),
-    _Gauge(
-        name="small_files_ratio", help="Ratio of small files among all live files.", value=_column("small_file_ratio")
-    ),
-    _Gauge(name="vacuum_bytes", help="Minimum bytes that VACUUM would free.", value=_column("vacuum_bytes")),
-    _Gauge(
-        name="commits_since_checkpoint",
-        help="Commits since the last checkpoint.",
-        value=_column("commits_since_checkpoint"),
-    ),
+    ("last_poll_timestamp_seconds", "When the log was last read.", "polled_at_ms"),
+    ("last_commit_timestamp_seconds", "Time of the last commit.", "last_commit_ms"),
+    ("usual_commit_interval_seconds", "Median time between recent commits.", "usual_pause_ms"),
+    ("latest_version", "Latest version in the log when it was last read.", "latest_version"),
+    ("stored_version", "Newest stored version.", "stored_version"),
+    ("versions_behind", "Versions that are not stored yet.", "versions_behind"),
+    ("rows", "Rows of the newest stored version.", "num_records"),
+    ("files", "Live files of the newest stored version.", "num_files"),
+    ("size_bytes", "Bytes of the live files of the newest stored version.", "size_in_bytes"),
+    ("growth_7d_bytes", "Growth in the last seven days.", "growth_7d_bytes"),
+    ("growth_30d_bytes", "Growth in the last thirty days.", "growth_30d_bytes"),
+    ("small_files_ratio", "Ratio of small files among all live files.", "small_file_ratio"),
+    ("vacuum_bytes", "Minimum bytes that VACUUM would free.", "vacuum_bytes"),
+    ("commits_since_checkpoint", "Commits since the last checkpoint.", "commits_since_checkpoint"),
 )
+"""The gauges of each table: name, help, and column of the row. Times and pauses become seconds."""
 
 
 def prometheus_text(rows: Sequence[Row], chosen: Sequence[Row] | None = None) -> str:
@@ -83,12 +51,12 @@ def _lines(rows: Sequence[Row], chosen: Sequence[Row]) -> Iterator[str]:
         for level in TableLevel:
             labels = {"table": row["table"], "condition": level.value}
             yield _sample(name, labels, int(row["condition"] == level))
-    for gauge in _GAUGES:
-        name = f"deltasnap_table_{gauge.name}"
-        yield from _head(name, gauge.help)
+    for gauge, text, column in _GAUGES:
+        name, unit = f"deltasnap_table_{gauge}", 1000 if column.endswith("_ms") else 1
+        yield from _head(name, text)
         for row in chosen:
-            if (value := gauge.value(row)) is not None:
-                yield _sample(name, {"table": row["table"]}, value)
+            if (value := row[column]) is not None:
+                yield _sample(name, {"table": row["table"]}, value if unit == 1 else value / unit)
 
 
 def _head(name: str, text: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow.parquet as pq
 import pytest
@@ -99,7 +99,7 @@ def test_wrong_argument_is_one_line_of_error(arguments: list[str], expected: str
 
 
 def test_each_metadata_table_is_a_member_of_a_table() -> None:
-    assert {name.value for name in MetadataTable} == {
+    assert set(get_args(MetadataTable)) == {
         name for name, value in vars(Table).items() if callable(value) and not name.startswith("_") and name != "scan"
     }
 

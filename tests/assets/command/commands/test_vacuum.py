@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from deltasnap_assets.command.commands.table_commands import vacuum
-from deltasnap_assets.command.output import OutputFormat
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import (
@@ -45,9 +44,9 @@ def test_retention_is_given_in_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     vacuum("t", dry_run=True, retain=0)
     vacuum("t", dry_run=True)
     assert shown == [
-        ("t", {"a": "b"}, {"retention_ms": 1_800_000, "form": OutputFormat.JSON}),
-        ("t", {}, {"retention_ms": 0, "form": OutputFormat.TABLE}),
-        ("t", {}, {"retention_ms": None, "form": OutputFormat.TABLE}),
+        ("t", {"a": "b"}, {"retention_ms": 1_800_000, "form": "json"}),
+        ("t", {}, {"retention_ms": 0, "form": "table"}),
+        ("t", {}, {"retention_ms": None, "form": "table"}),
     ]
 
 

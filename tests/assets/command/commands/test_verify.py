@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from deltasnap_assets.command.output import OutputFormat
 from deltasnap_assets.command.views.condition_view import FaultyTableError
-from deltasnap_assets.command.views.verify_view import VerifyReport, _print, show_file_problems
+from deltasnap_assets.command.views.verify_view import _print, is_damaged, show_file_problems
 from deltasnap_core.scan.tables import file_problems
 from deltasnap_core.support import commit_file
 from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
@@ -29,7 +28,7 @@ def row(path: str, problem: str, size: int | None = None, listed_size: int | Non
 
 def printed(*problems: dict[str, Any], files: int = 3, width: int = 100) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
-    _print(console, VerifyReport(path="t", version=4, num_files=files, problems=list(problems)))
+    _print(console, 4, files, problems)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
@@ -53,11 +52,6 @@ def test_path_of_a_file_is_whole_on_a_narrow_terminal() -> None:
     assert "".join(line.split()[0] for line in lines[2:]) == path
 
 
-def test_report_as_json_has_the_version_and_the_number_of_its_files() -> None:
-    report = VerifyReport(path="t", version=4, num_files=3, problems=[row("a", "wrong size", 2, 0)])
-    assert report.to_json() == {"path": "t", "version": 4, "files": 3}
-
-
 def test_table_without_problems_is_one_line() -> None:
     assert printed(files=1) == ["Version 4 has 1 file, all in storage."]
 
@@ -70,8 +64,7 @@ def test_fifty_files_are_shown_and_the_number_of_the_others() -> None:
 
 @pytest.mark.parametrize(("problem", "expected"), [("missing", True), ("outside", False)])
 def test_table_is_damaged_only_if_a_problem_is_certain(problem: str, expected: bool) -> None:
-    report = VerifyReport(path="t", version=4, num_files=3, problems=[row("a", problem)])
-    assert report.is_damaged is expected
+    assert is_damaged([row("a", problem)]) is expected
 
 
 def test_verify_without_java_prints_what_to_install(tmp_path: Path) -> None:
@@ -85,7 +78,7 @@ def test_fault_of_an_earlier_version_is_reported_with_advice(tmp_path: Path) -> 
     write_checkpoint(log, 2, "classic", [protocol(), metadata(), add("a"), add("b")])
     (log / commit_file(1)).unlink()
     with pytest.raises(FaultyTableError) as raised:
-        show_file_problems(str(tmp_path), {}, 1, OutputFormat.TABLE)
+        show_file_problems(str(tmp_path), {}, 1, "table")
     assert raised.value.lines[0].startswith("The commit of version 1 is missing in the log of ")
 
 

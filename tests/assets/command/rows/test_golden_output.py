@@ -6,6 +6,7 @@ import csv
 import json
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,8 +24,8 @@ def test_rows_are_written_completely_in_each_format(expected: Path, tmp_path: Pa
     file = pq.ParquetFile(expected)
     rows = pa.Table.from_batches(islice(file.iter_batches(MAX_ROWS), 1), schema=file.schema_arrow)
     few = rows.slice(0, 20)
-    for form in RowFormat:
-        write_rows(few if form is RowFormat.TABLE else rows, form, tmp_path / form)
+    for form in get_args(RowFormat):
+        write_rows(few if form == "table" else rows, form, tmp_path / form)
 
     names = rows.column_names
     assert counted(pq.read_table(tmp_path / "parquet"), names) == counted(rows, names)

@@ -182,9 +182,9 @@ def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch:
     write_log(tmp_path / "events", dict(enumerate(files)))
     facts = read_facts(str(tmp_path / "events"), {}, Wanted(version=1))
     assert (facts.segment.version, facts.latest) == (1, 2)
-    counted = count(facts, {})
-    assert counted.state.num_of_files == 3
-    assert counted.computed_by.startswith("driver: ")
+    snapshot, _ = count(facts, {})
+    assert snapshot.computed_state.num_of_files == 3
+    assert snapshot.computed_by.startswith("driver: ")
 
 
 @pytest.mark.parametrize(

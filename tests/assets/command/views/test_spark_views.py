@@ -15,9 +15,7 @@ import typer
 from rich.console import Console
 from typer.testing import Result
 
-from deltasnap_assets.command.output import OutputFormat
 from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
-from deltasnap_assets.command.views.changes_view import ChangesRequest
 from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.scan_view import ScanRequest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _print, show_vacuum
@@ -31,7 +29,7 @@ from deltasnap_core import (
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.support import VacuumGroup, VersionChanges
+from deltasnap_core.support import RowChangeOptions, VacuumGroup, VersionChanges
 from tests.assets.command.commands.driver_commands_builders import run
 from tests.assets.tables.pages.metadata_builders import state
 from tests.builders import add, metadata, protocol, write_log
@@ -141,16 +139,16 @@ def test_retention_shorter_than_that_of_the_table_is_a_warning(
     given = Listed(hours * 3_600_000, 1)
     monkeypatch.setattr(vacuum_view, "delta_log_of", lambda path, options: given)
     monkeypatch.setattr(vacuum_view, "spark_aside", nullcontext)
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.JSON)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form="json")
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert (found["path"], found["version"], found["earliest_version"]) == (str(tmp_path), 1, 0)
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.CSV)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form="csv")
     assert capsys.readouterr().out == ""  # no groups
     warning = f"warning: A retention of {hours} hours is shorter than that of the table, 120 hours: VACUUM could delete"
     assert shown.err.startswith(warning) is is_short
     assert bool(shown.err) is is_short
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.TABLE)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form="table")
     assert capsys.readouterr().out == f"VACUUM would delete nothing (retention {hours} hours).\n"
 
 
@@ -162,11 +160,11 @@ def test_faults_are_printed_and_explain_why_a_table_cannot_be_listed(
     given = Listed(120 * 3_600_000, 1)
     monkeypatch.setattr(vacuum_view, "delta_log_of", lambda path, options: given)
     monkeypatch.setattr(vacuum_view, "spark_aside", nullcontext)
-    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form=OutputFormat.TABLE)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, form="table")
     assert "_last_checkpoint" in capsys.readouterr().err
     (log / commit_file(0)).unlink()
     with pytest.raises(FaultyTableError):
-        show_vacuum(str(tmp_path), {}, retention_ms=None, form=OutputFormat.TABLE)
+        show_vacuum(str(tmp_path), {}, retention_ms=None, form="table")
 
 
 def test_scan_report_counts_skipped_files_and_names_conditions() -> None:
@@ -308,9 +306,9 @@ INVALID = (
 @pytest.mark.parametrize(("error", "option", "text"), INVALID)
 def test_invalid_condition_or_column_is_reported_as_wrong_usage(error: Exception, option: str, text: str) -> None:
     log: Any = Rejecting(error)
-    named = {"key": ("k",), "net": True, "where": "w", "columns": ("c",)}
+    named: RowChangeOptions = {"key": ("k",), "net": True, "where": "w", "columns": ("c",)}
     with pytest.raises(typer.BadParameter) as raised:
-        changes_view._changes(log, ChangesRequest(first=1, last=2, **named))  # type: ignore[arg-type]
+        changes_view._changes(log, (1, 2), named)
     assert (raised.value.message, option in str(raised.value.param_hint)) == (text, True)
     assert log.asked == [(1, 2, named)]
     with pytest.raises(typer.BadParameter) as raised:

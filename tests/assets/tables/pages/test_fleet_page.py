@@ -188,10 +188,10 @@ def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "names"),
     [
-        (FleetOrder.CONDITION, ["orders", "clicks", "events"]),
-        (FleetOrder.NAME, ["clicks", "events", "orders"]),
-        (FleetOrder.SIZE, ["orders", "events", "clicks"]),
-        (FleetOrder.GROWTH, ["orders", "events", "clicks"]),
+        ("condition", ["orders", "clicks", "events"]),
+        ("name", ["clicks", "events", "orders"]),
+        ("size", ["orders", "events", "clicks"]),
+        ("growth", ["orders", "events", "clicks"]),
     ],
 )
 def test_rows_have_the_requested_order(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
@@ -208,14 +208,14 @@ def test_totals_without_some_tables_are_lower_bounds_and_totals_beyond_64_bits_a
 
 def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) -> None:
     rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
-    assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
+    assert [row["table"] for row in ordered_rows(rows, "growth")] == ["clicks", "events", "orders"]
     assert totals_of_fleet(rows).growth_7d_bytes == -10
     assert totals_of_fleet([]).growth_7d_bytes == 0
     grown = {"events": 1, "orders": None, "clicks": -9}
-    by_growth = ordered_rows([{**row, "growth_7d_bytes": grown[row["table"]]} for row in fleet.rows], FleetOrder.GROWTH)
+    by_growth = ordered_rows([{**row, "growth_7d_bytes": grown[row["table"]]} for row in fleet.rows], "growth")
     assert [row["table"] for row in by_growth] == ["events", "clicks", "orders"]
     ages = {"events": None, "orders": 1.5, "clicks": 3.0}
-    by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], FleetOrder.AGE)
+    by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], "age")
     assert [row["table"] for row in by_age] == ["clicks", "orders", "events"]
 
 

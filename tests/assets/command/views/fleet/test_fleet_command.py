@@ -16,10 +16,8 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
-from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import Problem, SnapshotStore
 from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.command.views.fleet.prometheus_builders import NOW, rows
@@ -110,7 +108,7 @@ def test_each_condition_has_its_colour(condition: str, colour: int, tmp_path: Pa
 
 def test_json_of_a_fleet_has_totals_and_every_column(tmp_path: Path) -> None:
     found = polled_rows(tmp_path)
-    shown = json.loads(fleet_text(found, found[:1], FleetFormat.JSON))
+    shown = json.loads(fleet_text(found, found[:1], "json"))
     sums = {"num_records": 1200, "num_files": 12, "size_in_bytes": 12 << 20, "growth_7d_bytes": 10 << 20}
     assert shown["totals"] == {
         **dict.fromkeys(("unknown", "warned", "stale"), 0),
@@ -133,7 +131,7 @@ def test_json_of_a_fleet_has_totals_and_every_column(tmp_path: Path) -> None:
     ],
 )
 def test_narrow_terminal_shows_the_most_important_columns_whole(folder: Path, width: int, headers: str) -> None:
-    rows, chosen = read_rows(load_settings(folder / "deltasnap.yaml"), FleetOrder.CONDITION)
+    rows, chosen = read_rows(load_settings(folder / "deltasnap.yaml"), "condition")
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     show_fleet(console, rows, chosen)
     assert isinstance(console.file, io.StringIO)
