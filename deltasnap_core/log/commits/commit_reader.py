@@ -69,7 +69,7 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
     small, large = _read(store, held, is_held=True), _read(store, streamed, is_held=False)
     unusual = [file for file in streamed if commit_version(file.path) in large.unusual]
     _check_holdable(unusual, large.unusual)
-    large = large.without(unusual)
+    large.leave_out({commit_version(file.path) for file in unusual})
     results = (small, large, _read(store, unusual, is_held=True))
     if any(found.has_marks for found in results):
         _log.warning(
@@ -101,30 +101,6 @@ class _Classified:
     samples: dict[int, tuple[ChangedFile, ...]] = field(default_factory=dict)
     unusual: dict[int, int] = field(default_factory=dict)
     data_changes: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Result:
-    """The result of reading some commits. measures: None: too many to hold. has_marks, unusual: as in _Classified."""
-
-    commits: tuple[ParsedCommit, ...]
-    lines: tuple[pa.Table, ...]
-    measures: pa.Table | None
-    has_marks: bool
-    unusual: dict[int, int]
-
-    def without(self, files: Sequence[FileStatus]) -> _Result:
-        """Return the result without some of the commits."""
-        if not files:
-            return self
-        versions = {commit_version(file.path) for file in files}
-        return _Result(
-            commits=tuple(commit for commit in self.commits if commit.version not in versions),
-            lines=tuple(_without(lines, versions) for lines in self.lines),
-            measures=None if self.measures is None else _without(self.measures, versions),
-            has_marks=self.has_marks,
-            unusual=self.unusual,
-        )
 
 
 def _without(rows: pa.Table, versions: Set[int]) -> pa.Table:
@@ -164,31 +140,33 @@ def _check_holdable(files: Sequence[FileStatus], unusual: Mapping[int, int]) -> 
             raise CorruptLogError(path=file.path, line=unusual[commit_version(file.path)], reason=reason)
 
 
-def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Result:
+def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Reading:
     """Read commits. is_held: whether to keep their lines in memory, otherwise only measures of file actions."""
-    reading = _Reading(files)
+    reading = _Reading(files, is_large=not is_held)
     pieces = map(reading.hashed, pieces_of(store, files))
     threads = _PARSER_THREADS if sum(file.size for file in files) > commit_pieces.PIECE_BYTES else 0
     for found in _in_order(_classify_held if is_held else _classify_streamed, pieces, at_once=threads):
         reading.add(found)
-    return reading.result(is_large=not is_held)
+    return reading
 
 
 class _Reading:
-    """Collects the contents of the pieces of some commits."""
+    """Collects the contents of the pieces of some commits. has_marks, unusual: as in _Classified."""
 
-    def __init__(self, files: Sequence[FileStatus]) -> None:
+    def __init__(self, files: Sequence[FileStatus], *, is_large: bool) -> None:
+        """is_large: of each commit."""
+        self.lines: list[pa.Table] = []
+        self.has_marks = False
+        self.unusual: dict[int, int] = {}
+        self._is_large = is_large
         self._files = {commit_version(file.path): file for file in files}
         self._hashes = {version: hashlib.sha256() for version in self._files}
         self._counts = dict.fromkeys(self._files, 0)
         self._samples: dict[int, tuple[ChangedFile, ...]] = {}
-        self._lines: list[pa.Table] = []
         self._measures = [MEASURED_LINES.empty_table()]
         self._measured_bytes = 0
         self._negative: set[int] = set()
         self._data_changes: set[int] = set()
-        self._has_marks = False
-        self._unusual: dict[int, int] = {}
 
     def hashed(self, piece: Piece) -> Piece:
         """Add the content of a piece to the digests of its commits. Return the piece."""
@@ -198,8 +176,8 @@ class _Reading:
 
     def add(self, found: _Classified) -> None:
         """Add the lines of a piece, in the order of the log."""
-        self._lines.append(found.lines)
-        self._has_marks |= found.has_marks
+        self.lines.append(found.lines)
+        self.has_marks |= found.has_marks
         self._negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
         self._data_changes |= found.data_changes
         self._measured_bytes += found.measures.nbytes
@@ -211,29 +189,35 @@ class _Reading:
             self._counts[version] += count
         for version, sample in found.samples.items():
             self._samples[version] = (self._samples.get(version, ()) + sample)[:SAMPLE_FILES]
-        self._unusual = found.unusual | self._unusual
+        self.unusual = found.unusual | self.unusual
 
-    def result(self, *, is_large: bool) -> _Result:
-        """Return the result. is_large: of each commit."""
-        commits = (
+    def leave_out(self, versions: Set[int]) -> None:
+        """Leave out the commits of some versions."""
+        if versions:
+            self._files = {version: file for version, file in self._files.items() if version not in versions}
+            self.lines = [_without(lines, versions) for lines in self.lines]
+            self._measures = [_without(measures, versions) for measures in self._measures]
+
+    @property
+    def commits(self) -> list[ParsedCommit]:
+        """The commits, ascending."""
+        return [
             ParsedCommit(
                 file=file,
                 digest=self._hashes[version].hexdigest(),
                 file_actions=self._counts[version],
                 sample=self._samples.get(version, ()),
-                is_large=is_large,
+                is_large=self._is_large,
                 has_negative_numbers=version in self._negative,
                 has_data_change=version in self._data_changes,
             )
             for version, file in self._files.items()
-        )
-        return _Result(
-            commits=tuple(commits),
-            lines=tuple(self._lines),
-            measures=pa.concat_tables(self._measures) if self._measures else None,
-            has_marks=self._has_marks,
-            unusual=self._unusual,
-        )
+        ]
+
+    @property
+    def measures(self) -> pa.Table | None:
+        """The measures of file actions; None: too many to hold."""
+        return pa.concat_tables(self._measures) if self._measures else None
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -> Iterator[R]:
