@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,15 +16,15 @@ from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 from deltasnap_assets.settings.config import Settings, SparkSettings
-from deltasnap_assets.settings.loading import CONFIG_FILE, DEMO_FOLDER, DEMO_TABLE, demo_settings
+from deltasnap_assets.settings.loading import CONFIG_FILE, DEMO_FOLDER, demo_settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import SnapshotStore, TableLog
 
-_CONFIG = f"""\
+_CONFIG = """\
 # Written by `deltasnap demo`. `deltasnap ui` uses it if there is no other configuration.
-storage: {Path("..", "store")}
+storage: {storage}
 tables:
-  - {{name: {DEMO_TABLE}, path: {DEMO_TABLE}, poll_seconds: 10}}
+  - {{name: {table.name}, path: {path}, poll_seconds: {table.poll_seconds}}}
 """
 NEXT_STEPS = """\
 [bold]Next steps[/bold]
@@ -47,7 +48,8 @@ def run_demo(folder: Path, spark: SparkSettings) -> bool:
         pass
     config = folder / DEMO_FOLDER / CONFIG_FILE
     if not config.exists():
-        config.write_text(_CONFIG, encoding="utf-8")
+        storage, path = (os.path.relpath(each, config.parent) for each in (settings.storage, table.path))
+        config.write_text(_CONFIG.format(table=table, storage=storage, path=path), encoding="utf-8")
     refreshed = refresh_tables(settings, [table.name])[table.name]
     if refreshed.error is not None:
         return False
