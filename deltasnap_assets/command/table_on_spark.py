@@ -11,7 +11,7 @@ from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.settings.loading import load_spark_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.session.failures import using_spark
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.support import logger_of
@@ -21,7 +21,7 @@ _log = logger_of(__name__)
 
 def sessions_of(spark: SparkSettings) -> RunSession:
     """Return the configured session of a command. It starts when it is needed."""
-    return RunSession(PlainSession(session_config(spark)), _log.info)
+    return RunSession(session_config(spark), _log.info)
 
 
 def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:

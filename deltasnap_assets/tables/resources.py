@@ -71,7 +71,7 @@ def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
         source, log = getattr(context.resources, spark_key), _run_log(context)
         made = RunSnapshots(
             settings,
-            RunSession(source, log) if is_own else SharedSession(source, log),
+            RunSession(source.spark_config, log) if is_own else SharedSession(source, log),
             listed_logs,
             queries_ahead=_materializes_all(run),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
@@ -20,40 +20,14 @@ from deltasnap_assets.spark.session.failures import starting_spark
 from deltasnap_core import DeltaSnapError
 
 
-class SessionSource(Protocol):
-    """Starts a session of our own on first use."""
-
-    @property
-    def spark_config(self) -> Mapping[str, Any]:
-        """The settings of the session."""
-        ...
-
-    @property
-    def spark_session(self) -> SparkSession:
-        """Return the session, the same each time."""
-        ...
-
-
-class PlainSession:
-    """A session of this process, without Dagster. SessionSource."""
-
-    def __init__(self, spark_config: Mapping[str, Any]) -> None:
-        self.spark_config = spark_config
-
-    @property
-    def spark_session(self) -> SparkSession:
-        """Start the session, or return it."""
-        return SparkSession.builder.config(map={**self.spark_config}).getOrCreate()
-
-
 class RunSession:
     """One session for all queries of a run or a command. SparkProvider.
 
-    log: called with one line when the session starts.
+    config: the settings of the session. log: called with one line when the session starts.
     """
 
-    def __init__(self, pyspark: SessionSource, log: Callable[[str], None] = lambda _: None) -> None:
-        self._pyspark = pyspark
+    def __init__(self, config: Mapping[str, Any], log: Callable[[str], None] = lambda _: None) -> None:
+        self._config = config
         self._log = log
         self._starting = threading.Lock()
         self._session: SparkSession | None = None
@@ -74,11 +48,11 @@ class RunSession:
         """Return a property of the session; before it starts, from the configuration."""
         if self._session is not None:
             return self._session.conf.get(name, None)
-        value: str | None = self._pyspark.spark_config.get(name)
+        value: str | None = self._config.get(name)
         return value
 
     def _start(self, reason: str) -> SparkSession:
-        config = self._pyspark.spark_config
+        config = self._config
         remote = config.get("spark.remote")
         if remote is not None:
             check_remote(remote)
@@ -87,7 +61,7 @@ class RunSession:
             java = use_java()
             self._log(f"Starting Spark, master {config.get('spark.master', 'local')}, on {java}: {reason}")
         with starting_spark():
-            session: SparkSession = self._pyspark.spark_session
+            session: SparkSession = SparkSession.builder.config(map={**config}).getOrCreate()
         if remote is not None:
             limit_retries(session)
             _check_missing_files(session)

@@ -80,7 +80,7 @@ class SnapshotIOManager(dg.IOManager):
         rows = row_selection(metadata, asset, name) if changes is None else None
         versions, store = versions_of_keys(context.asset_partition_keys, table_name), self._snapshots.store
         if changes is not None:
-            found = row_changes_of(self._snapshots, table_name, versions, changes)
+            found = row_changes_of(self._snapshots, table_name, versions, *changes)
             return given_as(context.dagster_type.typing_type, asset, name, found)
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
@@ -88,7 +88,7 @@ class SnapshotIOManager(dg.IOManager):
         stored: dict[int, StoredInput] = {
             v: _Stored(self._snapshots, table_name, name, v, manifests.get(v))
             if rows is None
-            else StoredRows(self._snapshots, table_name, manifests[v], rows)
+            else StoredRows(self._snapshots, table_name, manifests[v], *rows)
             for v in versions
         }
         return given_as(context.dagster_type.typing_type, asset, name, stored)

@@ -23,25 +23,14 @@ from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, check_keys, invalid_metadata, names_of, predicate_of
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions
-from deltasnap_core.support import collected_rows
+from deltasnap_core.support import RowChangeOptions, collected_rows
 
 SINCE_LAST_RUN, OF_VERSION = "since_last_run", "of_version"
 _ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS = "row_changes", "key", "net", "where", "columns"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSelection:
-    """The row changes that an input selects. of: SINCE_LAST_RUN or OF_VERSION. The others: as of `row_changes`."""
-
-    of: str
-    key: tuple[str, ...] | None = None
-    net: bool = False
-    where: str | None = None
-    columns: tuple[str, ...] | None = None
-
-
-def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> ChangeSelection | None:
-    """Return the row changes that the metadata of an input selects; None: it selects none.
+def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> tuple[str, RowChangeOptions] | None:
+    """Return the row changes that an input selects, SINCE_LAST_RUN or OF_VERSION, with options; None: it selects none.
 
     asset: its key in messages. name: which of the five assets it is.
     Errors: DeltaSnapError for invalid metadata.
@@ -62,13 +51,12 @@ def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> Chan
     if not isinstance(net, bool | None):
         raise invalid_metadata(asset, _NET, "True or False", net)
     check_keys(metadata, (_ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS), asset)
-    return ChangeSelection(
-        of=of,
-        key=(key,) if isinstance(key, str) and key else names_of(metadata, _KEY, asset),
-        net=bool(net),
-        where=predicate_of(metadata, _WHERE, asset),
-        columns=names_of(metadata, _COLUMNS, asset),
-    )
+    return of, {
+        "key": (key,) if isinstance(key, str) and key else names_of(metadata, _KEY, asset),
+        "net": bool(net),
+        "where": predicate_of(metadata, _WHERE, asset),
+        "columns": names_of(metadata, _COLUMNS, asset),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +64,7 @@ class StoredRowChanges:
     """The row changes up to one stored version. StoredInput.
 
     since:    the version before the changes; None: all rows of the version, as inserts.
+    options:  without those of reading the data files.
     from_log: whether to read the log, because the store lacks versions between the two.
     """
 
@@ -83,7 +72,7 @@ class StoredRowChanges:
     table: str
     since: int | None
     last: int
-    selection: ChangeSelection
+    options: RowChangeOptions
     from_log: bool
 
     def value(self) -> DataFrame:
@@ -98,34 +87,28 @@ class StoredRowChanges:
     def arrow(self) -> pa.Table:
         """Return the changes as an Arrow table, in memory. Errors: as `value`."""
         with using_spark(self.table):
-            return collected_rows(self._changes(), self.selection.where)
+            return collected_rows(self._changes(), self.options["where"])
 
     def _changes(self) -> DataFrame:
-        settings, selection = self.snapshots.table(self.table), self.selection
-        wanted: dict[str, Any] = {
-            "key": selection.key,
-            "net": selection.net,
-            "where": selection.where,
-            "columns": selection.columns,
-            "options": ScanOptions(storage_options=located(settings).storage_options),
-        }
+        settings = self.snapshots.table(self.table)
+        wanted = self.options | {"options": ScanOptions(storage_options=located(settings).storage_options)}
         if self.from_log and self.since is not None:
             return self.snapshots.log(settings).row_changes(self.since + 1, self.last, **wanted)
         return self.snapshots.store.row_changes_since(self.table, self.since, self.last, **wanted)
 
 
 def row_changes_of(
-    snapshots: RunSnapshots, table: str, versions: Sequence[int], selection: ChangeSelection
+    snapshots: RunSnapshots, table: str, versions: Sequence[int], of: str, options: RowChangeOptions
 ) -> dict[int, StoredRowChanges]:
-    """Return the row changes of an input, by version.
+    """Return the row changes of an input, by version. of, options: as returned by `change_selection`.
 
     Errors: LastRunError; StoredVersionNotFoundError.
     """
-    if selection.of == OF_VERSION:
+    if of == OF_VERSION:
         return {
             version: StoredRowChanges(
                 snapshots=snapshots, table=table, since=version - 1 if version else None, last=version,
-                selection=selection, from_log=False,
+                options=options, from_log=False,
             )
             for version in versions
         }  # fmt: skip
@@ -137,11 +120,11 @@ def row_changes_of(
     if len(versions) > 1:
         reason = f"expected one version to read up to, found {len(versions)}; use partition_mapping=LatestVersion()"
         raise asset.error(reason)
-    return {versions[0]: _since_last_run(snapshots, asset, table, versions[0], selection)}
+    return {versions[0]: _since_last_run(snapshots, asset, table, versions[0], options)}
 
 
 def _since_last_run(
-    snapshots: RunSnapshots, asset: ConsumingAsset, table: str, version: int, selection: ChangeSelection
+    snapshots: RunSnapshots, asset: ConsumingAsset, table: str, version: int, options: RowChangeOptions
 ) -> StoredRowChanges:
     current = snapshots.versions.names(table)
     manifest, last_read = snapshots.versions.manifests(table, [version])[version], asset.last_read()
@@ -161,5 +144,5 @@ def _since_last_run(
             raise asset.error(f"version {missing[0]} is not stored, and {common}")
     asset.record(ReadVersion.of(manifest), since)
     return StoredRowChanges(
-        snapshots=snapshots, table=table, since=since, last=version, selection=selection, from_log=bool(missing)
+        snapshots=snapshots, table=table, since=since, last=version, options=options, from_log=bool(missing)
     )

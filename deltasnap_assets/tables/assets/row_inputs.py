@@ -25,17 +25,12 @@ ROWS_OF = "all_files"
 _ROWS, _WHERE, _COLUMNS = "rows", "where", "columns"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSelection:
-    """The rows that an input selects. where: SQL, None: all rows. columns: None: all columns."""
+def row_selection(
+    metadata: Mapping[str, Any], asset: str, name: str
+) -> tuple[str | None, tuple[str, ...] | None] | None:
+    """Return the condition and the columns of the rows that an input selects; None: the input is the asset itself.
 
-    where: str | None = None
-    columns: tuple[str, ...] | None = None
-
-
-def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSelection | None:
-    """Return the rows that the metadata of an input selects; None: the input is the asset itself.
-
+    The condition is None for all rows, the columns are None for all of them.
     asset: its key in messages. name: which of the five assets it is.
     Errors: DeltaSnapError for invalid metadata.
     """
@@ -50,7 +45,7 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
     if name != ROWS_OF:
         raise invalid_metadata(asset, _ROWS, f"an input of {ROWS_OF}", name)
     check_keys(metadata, (_ROWS, _WHERE, _COLUMNS), asset)
-    return RowSelection(where=predicate_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
+    return predicate_of(metadata, _WHERE, asset), names_of(metadata, _COLUMNS, asset)
 
 
 def invalid_metadata(asset: str, key: str, expected: str, found: object) -> DeltaSnapError:
@@ -89,12 +84,13 @@ def _are_names(found: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The rows of one stored version. StoredInput."""
+    """The rows of one stored version. StoredInput. where, columns: as returned by `row_selection`."""
 
     snapshots: RunSnapshots
     table: str
     manifest: VersionManifest
-    selection: RowSelection
+    where: str | None
+    columns: tuple[str, ...] | None
 
     def value(self) -> DataFrame:
         """Return the rows as a Spark DataFrame.
@@ -111,5 +107,4 @@ class StoredRows:
 
     def _scan(self) -> Scan:
         options = ScanOptions(storage_options=located(self.snapshots.table(self.table)).storage_options)
-        selection = self.selection
-        return self.snapshots.store.scan(self.table, self.manifest, selection.where, selection.columns, options=options)
+        return self.snapshots.store.scan(self.table, self.manifest, self.where, self.columns, options=options)

@@ -19,7 +19,7 @@ from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
@@ -70,7 +70,7 @@ def _evaluate_log(
     settings: Settings, table: TableSettings, context: dg.AssetCheckExecutionContext, _: object
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of the checks of the log. The condition of the log is recorded as after a poll."""
-    sessions = RunSession(PlainSession(session_config(settings.spark)))  # these checks use no session
+    sessions = RunSession(session_config(settings.spark))  # these checks use no session
     doing = progress_logged(context.instance, context.run, f"checks of the log of {table.name}")
     with doing, closing(RunSnapshots(settings, sessions)) as snapshots:
         facts = RunFacts(table=table, snapshots=snapshots, versions=())

@@ -18,7 +18,7 @@ from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.checks.asset_checks import table_verdict
 from deltasnap_assets.tables.checks.run_facts import HISTORY, RunFacts
@@ -69,7 +69,7 @@ def check_now(table: TableSettings, spark: SparkSettings, selected: Collection[s
     """
     with tempfile.TemporaryDirectory(prefix="deltasnap-check-") as folder:
         settings = Settings(storage=folder, spark=spark, tables=(table,))
-        sessions = RunSession(PlainSession(session_config(spark)))
+        sessions = RunSession(session_config(spark))
         engine: EngineUse = "person" if spark.engine == "auto" else spark.engine
         snapshots = RunSnapshots(settings, sessions, engine=engine)
         with closing(snapshots), using_spark(table.name):

@@ -27,13 +27,12 @@ class Conf:
 class Resource:
     """A fake of dagster-pyspark's resource that counts the started sessions."""
 
-    def __init__(self, **config: str) -> None:
-        self.spark_config = config
+    def __init__(self) -> None:
+        self.config = lambda **_: self
         self.started = 0
         self.missing_file: Exception | None = AnalysisException("no such file", "PATH_NOT_FOUND", {})
 
-    @property
-    def spark_session(self) -> Any:
+    def getOrCreate(self) -> Any:  # noqa: N802  # Spark's name
         self.started += 1
         return SimpleNamespace(conf=Conf(), version="4.3.0", read=self)
 
@@ -53,9 +52,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(run_session, "limit_retries", lambda _: None)
 
     def make(**config: str) -> tuple[RunSession, Resource, list[str]]:
-        resource, lines = Resource(**config), list[str]()
-        pyspark: Any = resource
-        return RunSession(pyspark, lines.append), resource, lines
+        resource, lines = Resource(), list[str]()
+        monkeypatch.setattr(run_session, "SparkSession", SimpleNamespace(builder=resource))
+        return RunSession(config, lines.append), resource, lines
 
     return make
 

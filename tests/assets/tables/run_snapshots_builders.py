@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core.replay.sessions import provider_of
 from deltasnap_core.snapshot.delta_log import DeltaLog
 
 
@@ -24,8 +23,7 @@ def run_of(
 ) -> tuple[RunSnapshots, TableSettings]:
     DeltaLog.clear_cache()
     settings = settings_of(folder, use)
-    pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
-    return RunSnapshots(settings, RunSession(pyspark), queries_ahead=queries_ahead), settings.tables[0]
+    return RunSnapshots(settings, provider_of(spark), queries_ahead=queries_ahead), settings.tables[0]
 
 
 def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ import pytest
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables import fact_queries
 from deltasnap_assets.tables.fact_queries import FactQueries, is_count_due
 from deltasnap_assets.tables.held_versions import HeldVersions
@@ -70,7 +70,7 @@ class Stored:
 
     def facts(self, many_rows: int) -> tuple[int, int]:
         """Return the version of the facts, and the number of its files in them."""
-        versions = HeldVersions(self.settings, RunSession(PlainSession({})), "auto")
+        versions = HeldVersions(self.settings, RunSession({}), "auto")
         queries = FactQueries(versions, many_rows=many_rows)
         found = queries.of(self.table)
         queries.close()

@@ -23,7 +23,7 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ProblemKind
@@ -206,7 +206,7 @@ def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, chang
     tables = {("events", manifest.version): SimpleNamespace(optimize_candidate_values=lambda: candidates)}
     store = SimpleNamespace(tables=lambda name, of: tables[name, of.version])
     estimate = Compaction.estimated([replace(partitions(1000).partitions[0], num_files=5)], {})
-    snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession(PlainSession({})))
+    snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession({}))
     snapshots.versions = SimpleNamespace(
         store=store,
         manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {},

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core.replay.sessions import NoSession
 from tests.assets.tables.run_snapshots_builders import refresh, run_of, settings_of
 from tests.builders import write_log
 from tests.core.store.manifests import commit_actions
 
 pytestmark = pytest.mark.spark
-
-
-class NoSpark:
-    """A fake of dagster-pyspark's resource."""
-
-    def __init__(self) -> None:
-        self.spark_config: dict[str, str] = {}
-
-    @property
-    def spark_session(self) -> SparkSession:
-        raise AssertionError("Spark was started")
 
 
 def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
@@ -35,8 +23,7 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
     assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
     assert str(first[1].computed_by).endswith(" applied to version 0")
     write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
-    pyspark: Any = NoSpark()
-    later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)
+    later = RunSnapshots(settings_of(tmp_path), NoSession(), queries_ahead=True)
     refresh(later, table, (2, 3))
     files = later.versions.states(table.name, [3])[3].num_of_files
     assert sum(partition.num_files for partition in later.facts.of(table).files.partitions) == files

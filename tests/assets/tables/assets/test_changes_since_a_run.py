@@ -12,7 +12,6 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
 from deltasnap_assets.tables.assets.row_change_inputs import (
-    ChangeSelection,
     StoredRowChanges,
     _since_last_run,
     row_changes_of,
@@ -23,7 +22,6 @@ from tests.assets.tables.checks.checks_alone_builders import LAST, Table, origin
 
 __all__ = ["original", "table"]
 
-SINCE_LAST_RUN = ChangeSelection(of="since_last_run")
 UNUSED: Any = None
 
 
@@ -46,7 +44,7 @@ class Consumer:
     def changes(self, table: Table, version: int = LAST) -> StoredRowChanges:
         consumer: Any = self
         snapshots = RunSnapshots(table.settings, UNUSED)
-        return _since_last_run(snapshots, consumer, "events", version, SINCE_LAST_RUN)
+        return _since_last_run(snapshots, consumer, "events", version, {})
 
 
 def cut(table: Table, last: int) -> None:
@@ -87,7 +85,7 @@ def test_last_run_of_a_later_version_is_an_error(table: Table) -> None:
 
 
 def test_changes_of_a_version_begin_at_the_one_before() -> None:
-    found = row_changes_of(UNUSED, "events", [0, 1, 5], ChangeSelection(of="of_version"))
+    found = row_changes_of(UNUSED, "events", [0, 1, 5], "of_version", {})
     assert {version: (each.since, each.last, each.from_log) for version, each in found.items()} == {
         0: (None, 0, False),
         1: (0, 1, False),
@@ -103,7 +101,7 @@ def test_input_since_the_last_run_reads_up_to_one_version_of_another_partitionin
 
     def found(versions: list[int], partitions: Any = None) -> dict[int, StoredRowChanges]:
         consumer.context = SimpleNamespace(assets_def=SimpleNamespace(partitions_def=partitions))
-        return row_changes_of(RunSnapshots(table.settings, UNUSED), "events", versions, SINCE_LAST_RUN)
+        return row_changes_of(RunSnapshots(table.settings, UNUSED), "events", versions, "since_last_run", {})
 
     assert found([]) == {}
     assert {version: (each.since, each.last) for version, each in found([4], version_partitions("other")).items()} == {
@@ -127,8 +125,7 @@ def test_changes_are_queried_in_the_store_or_the_log(since: int | None, from_log
         store=SimpleNamespace(row_changes_since=lambda *place, **wanted: asked.append((("store", *place), wanted))),
         log=lambda _: SimpleNamespace(row_changes=lambda *place, **wanted: asked.append((("log", *place), wanted))),
     )
-    selection = ChangeSelection(of="since_last_run", **options)
     StoredRowChanges(
-        snapshots=snapshots, table="events", since=since, last=5, selection=selection, from_log=from_log
+        snapshots=snapshots, table="events", since=since, last=5, options=options, from_log=from_log
     ).value()
     assert asked == [(expected, {**options, "options": ScanOptions(storage_options={"a": 1})})]

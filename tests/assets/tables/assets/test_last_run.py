@@ -12,7 +12,7 @@ import pytest
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.tables.assets import last_run
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
-from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, row_changes_of
+from deltasnap_assets.tables.assets.row_change_inputs import row_changes_of
 from deltasnap_core import VersionManifest
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
 
@@ -145,7 +145,7 @@ def read_in(asset: dg.AssetsDefinition, **options: Any) -> None:
 
 def test_asset_whose_partitions_are_versions_or_whose_input_has_several_is_an_error() -> None:
     def read() -> None:
-        row_changes_of(cast("Any", None), "events", [1, 2], ChangeSelection(of="since_last_run"))
+        row_changes_of(cast("Any", None), "events", [1, 2], "since_last_run", {})
 
     with pytest.raises(LastRunError, match=r"every.*: .* found 2; use partition_mapping=LatestVersion\(\)"):
         read_in(dg.asset(name="every")(read))

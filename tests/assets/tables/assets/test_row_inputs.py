@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
-from deltasnap_assets.tables.assets.row_inputs import RowSelection, StoredRows, row_selection
+from deltasnap_assets.tables.assets.row_change_inputs import change_selection
+from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_core import DeltaSnapError, ScanOptions
 
 
@@ -17,9 +17,9 @@ def test_input_without_rows_loads_the_asset_itself() -> None:
 
 
 def test_rows_can_be_filtered_and_columns_selected() -> None:
-    assert row_selection({"rows": True}, "a", "all_files") == RowSelection()
+    assert row_selection({"rows": True}, "a", "all_files") == (None, None)
     metadata = {"rows": True, "where": "x > 1", "columns": ["x", "y.z"]}
-    assert row_selection(metadata, "a", "all_files") == RowSelection(where="x > 1", columns=("x", "y.z"))
+    assert row_selection(metadata, "a", "all_files") == ("x > 1", ("x", "y.z"))
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -54,7 +54,7 @@ def test_rows_are_scanned_in_the_store_with_the_options_of_the_table() -> None:
         store=SimpleNamespace(scan=scan),
     )
     manifest: Any = object()
-    rows = StoredRows(snapshots, "events", manifest, RowSelection(where="x > 1", columns=("x",)))
+    rows = StoredRows(snapshots, "events", manifest, "x > 1", ("x",))
     found: list[Any] = [rows.value(), rows.arrow()]
     assert found == ["frame", "arrow"]
     assert asked == [(("events", manifest, "x > 1", ("x",)), {"options": ScanOptions(storage_options={"a": 1})})] * 2
@@ -63,11 +63,10 @@ def test_rows_are_scanned_in_the_store_with_the_options_of_the_table() -> None:
 def test_row_changes_have_the_options_of_their_query() -> None:
     assert change_selection({"rows": True, "where": "x"}, "a", "all_files") is None
     found = change_selection({"row_changes": "of_version"}, "a", "all_files")
-    assert found == ChangeSelection(of="of_version")
+    assert found == ("of_version", {"key": None, "net": False, "where": None, "columns": None})
     metadata = {"row_changes": "since_last_run", "key": "id", "net": True, "where": "x > 1", "columns": ["x"]}
-    assert change_selection(metadata, "a", "all_files") == ChangeSelection(
-        of="since_last_run", key=("id",), net=True, where="x > 1", columns=("x",)
-    )
+    options = {"key": ("id",), "net": True, "where": "x > 1", "columns": ("x",)}
+    assert change_selection(metadata, "a", "all_files") == ("since_last_run", options)
 
 
 WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -14,7 +14,7 @@ from deltasnap_assets.checks.commits import recent_commit_times
 from deltasnap_assets.checks.registry import SCHEMA_UNCHANGED
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
-from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.checks.run_facts import HISTORY, RunFacts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaLog, SnapshotState, SnapshotStore
@@ -95,7 +95,7 @@ def test_time_in_a_checksum_is_compared_if_the_log_has_the_commit(
     table = TableSettings(name="t", path=str(tmp_path / "t"))
     SnapshotStore.open(None, tmp_path / "store").write_range("t", DeltaLog.for_table(None, table.path), 0, 1)
     settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
-    facts = RunFacts(table=table, snapshots=RunSnapshots(settings, RunSession(PlainSession({}))), versions=(0,))
+    facts = RunFacts(table=table, snapshots=RunSnapshots(settings, RunSession({})), versions=(0,))
     assert tuple(found.field for found in facts.checksum_differences[0]) == expected
 
 
@@ -110,7 +110,7 @@ def test_checksum_written_after_its_version_was_stored_is_read_with_the_next_ver
     (log / checksum_file(1)).write_text("{}")
 
     def late(*versions: int) -> int | None:
-        snapshots = RunSnapshots(settings, RunSession(PlainSession({})))
+        snapshots = RunSnapshots(settings, RunSession({}))
         return RunFacts(table=table, snapshots=snapshots, versions=versions).late_checksum
 
     assert [late(2), late(1, 2), late(1), late(0)] == [1, 1, None, None]
@@ -127,7 +127,7 @@ def test_state_of_the_latest_version_is_known_once_it_is_stored(
     for version in range(2):
         log = DeltaLog.for_table(None, table.path)
         SnapshotStore.open(None, tmp_path / "store").write_range("t", log, version, version)
-        snapshots = RunSnapshots(settings, RunSession(PlainSession({})))
+        snapshots = RunSnapshots(settings, RunSession({}))
         state = RunFacts(table=table, snapshots=snapshots, versions=(version,)).loadable_state
         files.append(None if state is None else state.num_of_files)
     assert files == [None, 1]
