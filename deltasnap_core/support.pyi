@@ -21,6 +21,7 @@ from .log.condition.problem_kinds import (
     TEMPLATES as TEMPLATES,
     Severity as Severity,
 )
+from .log.listing.catalog_commits import asks_catalog as asks_catalog
 from .log.listing.log_listing import LogListing as LogListing
 from .log.polling.log_poll import LogPoll as LogPoll
 from .once import once as once

@@ -123,6 +123,10 @@ class TableFacts(PageFacts, Protocol):
         """The computed state of the latest version of the log; None: not stored."""
 
     @property
+    def is_catalog_known(self) -> bool:
+        """Whether the log has the commits that a catalog ratified, if one manages the table."""
+
+    @property
     def commit_times_ms(self) -> Sequence[int]:
         """The times of the last commits (ms since the epoch), ascending, at least one."""
 

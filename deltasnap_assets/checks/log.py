@@ -103,7 +103,7 @@ def readable_protocol_of_run(facts: TableFacts, _: CheckSettings) -> Verdict:
         return verdict
     needed = state.protocol.min_reader_version
     text = f"Reader version {needed} is supported."
-    if is_catalog_managed(state.protocol):
+    if is_catalog_managed(state.protocol) and not facts.is_catalog_known:
         text += " A catalog manages the table and was not queried: versions that it has not published are unknown."
     return replace(verdict, description=text, numbers={"min_reader_version": needed})
 

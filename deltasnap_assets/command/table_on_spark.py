@@ -28,7 +28,7 @@ def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
     """Return the log of a table. Its queries raise JavaError if they need Spark and it cannot start."""
     spark = configured_spark()
     return DeltaLog.for_table(
-        sessions_of(spark), path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
+        sessions_of(spark), path, storage_options=storage_options, options=SnapshotOptions(engine=spark.engine)
     )
 
 

@@ -14,7 +14,7 @@ from deltasnap_core.clock import Clock, system_clock
 from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import CatalogError, one_line
 from deltasnap_core.log.catalog import DELTA, CatalogTable, name_parts, not_delta
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, CatalogOptions
 from deltasnap_core.protocol.log_files.file_names import (
     LOG_FOLDER,
     STAGED_COMMIT_FOLDER,
@@ -100,12 +100,14 @@ class UnityCatalog:
             return found
         if not isinstance(table_id, str) or not table_id:
             raise CatalogError(table=name, reason="the catalog gives no `table_id`, so it gives no credentials")
-        if is_managed:
-            found = replace(found, commits=self._commits(name, table_id, str(info["storage_location"])))
-        if found.location.startswith("file:"):
-            return found
-        options = TemporaryOptions(lambda: self._credentials(name, table_id, found.location), self._clock)
-        return replace(found, storage_options=options)
+        options: Mapping[str, Any] = {}
+        if not found.location.startswith("file:"):
+            options = TemporaryOptions(lambda: self._credentials(name, table_id, found.location), self._clock)
+        uri = str(info["storage_location"])
+        commits = self._commits(name, table_id, uri) if is_managed else None
+        if commits is not None:
+            options = CatalogOptions(options, lambda: self._commits(name, table_id, uri) or NO_CATALOG)
+        return replace(found, storage_options=options, commits=commits or NO_CATALOG)
 
     def tables(self, pattern: str) -> list[str]:
         """See Catalog. The catalog itself cannot be a pattern."""
@@ -127,8 +129,8 @@ class UnityCatalog:
         until_ms = expires if isinstance(expires, int) else self._clock() + _UNLIMITED_MS
         return _options(name, answer, location), until_ms
 
-    def _commits(self, name: str, table_id: str, uri: str) -> CatalogCommits:
-        """Return the ratified commits that are not published yet; `NO_CATALOG` if the catalog has no API for them.
+    def _commits(self, name: str, table_id: str, uri: str) -> CatalogCommits | None:
+        """Return the ratified commits that are not published yet; None: the catalog has no API for them.
 
         Each answer has some of them, in any order, from a version on.
         """
@@ -146,7 +148,7 @@ class UnityCatalog:
                     return CatalogCommits(log_tail=tail, max_version=latest if latest >= 0 else None)
             except CatalogError as error:
                 if getattr(error.__cause__, "status_code", None) in (404, 501):
-                    return NO_CATALOG
+                    return None
                 raise
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"the catalog gives commits that cannot be used: {one_line(str(error))[:_MAX_SHOWN]}"

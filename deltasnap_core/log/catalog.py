@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from deltasnap_core.errors import CatalogError
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, CatalogOptions
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.temporary_options import with_own_options
 from deltasnap_core.storage.urls import to_url
@@ -26,7 +26,8 @@ class CatalogTable:
 
     name:            in the catalog.
     location:        URL of its folder.
-    storage_options: to read it with fsspec: temporary credentials, if the catalog has any; otherwise empty.
+    storage_options: to read it with fsspec: temporary credentials, if the catalog has any; otherwise empty. Of a table
+                     that the catalog manages, CatalogOptions.
     comment, owner:  None: not set.
     format:          always `delta`.
     commits:         the ratified commits of a table that the catalog manages; otherwise `NO_CATALOG`.
@@ -78,9 +79,15 @@ class Catalog(Protocol):
 
 
 def located(catalog: Catalog, name: str, own: Mapping[str, Any] | None = None) -> CatalogTable:
-    """Return a table. own: storage options that replace those of the catalog. Errors: CatalogError."""
+    """Return a table, whose options ask for ratified commits. own: options that replace those of the catalog.
+
+    Errors: CatalogError.
+    """
     table = catalog.table(name)
-    return replace(table, storage_options=with_own_options(table.storage_options, own or {}))
+    options = with_own_options(table.storage_options, own or {})
+    if table.commits.is_known and not isinstance(options, CatalogOptions):
+        options = CatalogOptions(options, lambda: catalog.table(name).commits)
+    return replace(table, storage_options=options)
 
 
 def name_parts(name: str, expected: str) -> list[str]:

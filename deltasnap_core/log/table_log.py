@@ -17,7 +17,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.catalog import Catalog
+from deltasnap_core.log.catalog import Catalog, located
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.commits.data_changes import UNKNOWN_SCHEMA, data_changes
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
@@ -26,7 +26,7 @@ from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.log_examination import condition_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, log_store_of
 from deltasnap_core.log.listing.changing_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -40,7 +40,6 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.failing_log_store import FailingLogStore
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, to_url
 
@@ -71,12 +70,15 @@ class TableLog:
         clock: Clock = system_clock,
     ) -> TableLog:
         """Return the log of the table in a folder or at a URL. storage_options: for fsspec."""
-        return cls(FsspecLogStore(storage_options), join_url(to_url(path), LOG_FOLDER), clock=clock)
+        return cls(log_store_of(storage_options), join_url(to_url(path), LOG_FOLDER), clock=clock)
 
     @classmethod
     def for_table(cls, name: str, catalog: Catalog, *, clock: Clock = system_clock) -> TableLog:
-        """Return the log of the table with a name in a catalog. Errors: CatalogError."""
-        table = catalog.table(name)
+        """Return the log of the table with a name in a catalog. Errors: CatalogError.
+
+        If the catalog manages the table, the log includes the commits that it ratified: each listing asks for them.
+        """
+        table = located(catalog, name)
         return cls.for_path(table.location, table.storage_options, clock=clock)
 
     @classmethod

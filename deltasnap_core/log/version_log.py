@@ -17,7 +17,7 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, asks_catalog
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
@@ -111,7 +111,7 @@ class VersionLog:
                 self._check_protocol_alone()
                 raise
         check_replayable(self.log, path=self.table_path, validate_state=self.validate_state)
-        if not self.catalog.is_known:
+        if not self.catalog.is_known and not asks_catalog(self.loader.store):
             warn_of_catalog(self.log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return self.log
 

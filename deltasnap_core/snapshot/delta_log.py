@@ -17,7 +17,7 @@ from deltasnap_core.clock import Clock, milliseconds, system_clock
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.catalog import Catalog, located
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits, log_store_of
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog
@@ -45,7 +45,6 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.temporary_options import key_of_options
 from deltasnap_core.storage.urls import join_url, to_url
@@ -69,7 +68,7 @@ class DeltaLog:
         self._context = context
         self._management = SnapshotManagement(context, staleness_limit_ms=staleness_limit_ms)
         self.history = context.table_log.history
-        """The commits of the log. Of a catalog-managed table, only published ones: see `history_frame`."""
+        """The commits of the log. Of a catalog-managed table, only published ones if there is no catalog."""
 
     @classmethod
     def for_table(
@@ -94,7 +93,7 @@ class DeltaLog:
         options:            None, and fields that are None: use the session's properties, see SnapshotOptions.
         store:              reads the log instead of fsspec.
         catalog:            knows the table by its name. `storage_options` replace those that it gives. If the catalog
-                            manages the table, pass `catalog.table(name).commits` to `update` and `get_snapshot_at`.
+                            manages the table, each listing of the log asks for the commits that it ratified.
         The last hundred tables stay cached, with all data read from them, even if they are no longer used.
         Errors: ValueError for an invalid session property; CatalogError.
         """
@@ -111,7 +110,7 @@ class DeltaLog:
         with cls._registry_lock:
             log = cls._all.get(key)
             if log is None:
-                log_path, log_store = join_url(url, LOG_FOLDER), store or FsspecLogStore(storage_options)
+                log_path, log_store = join_url(url, LOG_FOLDER), store or log_store_of(storage_options)
                 context = TableContext(
                     engine=ReplayEngine(sessions, options.engine),
                     table_log=TableLog(log_store, log_path, clock=clock or system_clock),
@@ -323,7 +322,8 @@ class DeltaLog:
         - `_commit_timestamp` (timestamp): as in the history.
 
         The page "As a library" has the rules for each case. The call reads the log; Spark reads the rows when the
-        DataFrame runs. Of a catalog-managed table, only published versions have row changes.
+        DataFrame runs. Of a catalog-managed table without its catalog, only
+        published versions have row changes.
 
         wanted: see RowChangeOptions.
         Errors: ValueError for an unknown column, or if `last` is before `first`; PredicateError; those of
@@ -345,7 +345,8 @@ class DeltaLog:
         (string), tags (map), engineInfo, txnId (string). Null: the commit does not state the value. A value in a map
         that is not text is JSON.
         limit, start, end: as in DeltaHistoryManager.get_history. Errors: as there, SparkRequiredError.
-        Of a catalog-managed table, only published commits: `Snapshot.tables.history` also has those of its catalog.
+        Of a catalog-managed table, only published commits if there is no catalog: `Snapshot.tables.history` also has
+        those of `log_tail`.
         """
         check_versions(*(version for version in (start, end) if version is not None))
         return history_frame(

@@ -18,7 +18,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, asks_catalog
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
@@ -242,7 +242,7 @@ class ReplayedVersion:
     def log_files(self) -> Collection[FileStatus]:
         """Return the files of the log. Commits that its catalog ratified count."""
         published = self.context.table_log.store.list_from(join_url(self.log_path, ""))
-        return {file.path: file for file in (*published, *self.log.catalog.log_tail)}.values()
+        return {file.path: file for file in (*published, *self._listing().commits.values())}.values()
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         """Return the files that the newest version in the log references. Commits of its catalog count."""
@@ -340,10 +340,11 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
         newest, others = known, []
     else:
         others = [Fallback(ReplayedVersion(context=context, log=newest))]
+    is_known = catalog.is_known or asks_catalog(context.table_log.store)
     found = ReferencedFiles(
         files=[each.run(lambda version: version.all_files) for each in others],
         tombstones=[each.run(lambda version: version.tombstones(KEEP_ALL)) for each in others],
-        unread=why_unread(newest.replayable.non_file.protocol, is_catalog_known=catalog.is_known),
+        unread=why_unread(newest.replayable.non_file.protocol, is_catalog_known=is_known),
         retention_ms=deleted_file_retention_ms(newest.read().configuration),
     )
     if not every_commit:

@@ -20,7 +20,6 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.catalog import Catalog, located
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
@@ -60,11 +59,9 @@ def open_table(
     Errors: ValueError for a version together with a timestamp; DeltaTableNotFoundError, VersionNotFoundError,
     TimestampNotFoundError, VersionGapError, CorruptLogError, StorageError, CatalogError.
     """
-    commits = NO_CATALOG
     if catalog is not None:
         found = located(catalog, os.fspath(path), storage_options)
-        path, storage_options, commits = found.location, found.storage_options, found.commits
-    ratified: Any = {"log_tail": commits.log_tail, "max_catalog_version": commits.max_version}
+        path, storage_options = found.location, found.storage_options
     sessions = StartedSession() if spark is None else provider_of(spark)
     context = TableContext(
         engine=ReplayEngine(sessions),
@@ -74,14 +71,12 @@ def open_table(
     )
     log = DeltaLog(context, staleness_limit_ms=0)
     if version is None and timestamp is None:
-        snapshot = log.update(**ratified)
+        snapshot = log.update()
         if snapshot.version < 0:
             raise DeltaTableNotFoundError(path=context.table_log.table_path)
         return Table(log=log, snapshot=snapshot)
     when = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-    return Table(
-        log=log, snapshot=log.get_snapshot_at(version, timestamp=when, can_return_last_commit=True, **ratified)
-    )
+    return Table(log=log, snapshot=log.get_snapshot_at(version, timestamp=when, can_return_last_commit=True))
 
 
 @safe_repr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -49,8 +50,8 @@ class TemporaryOptions(Mapping[str, Any]):
 
     def with_own(self, own: Mapping[str, Any]) -> TemporaryOptions:
         """Return the same options with others that replace them and do not expire."""
-        found = TemporaryOptions.__new__(TemporaryOptions)
-        found._fetched, found._own = self._fetched, {**self._own, **own}
+        found = copy(self)
+        found._own = {**self._own, **own}
         learn_options(own)
         return found
 

@@ -337,7 +337,7 @@ class SnapshotStore:
         `StoredRange.common`).
 
         The log and the store are listed at the start and before the manifests are written. Each commit is read once.
-        Of a catalog-managed table, only published versions can be stored.
+        Of a catalog-managed table without its catalog, only published versions can be stored.
 
         materialize_as: "table": also write `all_files` and `tombstones` of each version as plain Parquet.
         on_progress:    called with a description of the step, the number of versions done, and their total number.

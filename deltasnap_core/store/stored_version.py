@@ -22,6 +22,7 @@ from deltasnap_core.errors import (
     StoredVersionNotFoundError,
 )
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
+from deltasnap_core.log.listing.catalog_commits import log_store_of
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -46,7 +47,6 @@ from deltasnap_core.scan.version import LIVE_FILE_COLUMNS, FileHistory, ReadFile
 from deltasnap_core.snapshot.replayed_version import events_of_commits, file_history, referenced_files
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.commit_facts import commit_times
@@ -197,7 +197,7 @@ class StoredVersion:
             table_path=self.table_path,
             version=self.number,
             metadata=self.metadata_to_read,
-            store=FsspecLogStore(storage_options),
+            store=log_store_of(storage_options),
             spark_files=SparkFiles.of(storage_options, self.engine.sessions),
             options=options,
         )

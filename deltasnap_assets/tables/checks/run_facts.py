@@ -26,6 +26,7 @@ from deltasnap_core import (
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.support import (
     ChecksumDifference,
+    asks_catalog,
     compare_time_with_log,
     compare_with_log,
     once,
@@ -85,6 +86,10 @@ class RunFacts:
     @property
     def loadable_state(self) -> SnapshotState | None:
         return self.snapshots.state_if_stored(self.table, self.condition.latest)
+
+    @property
+    def is_catalog_known(self) -> bool:
+        return asks_catalog(log_of(self.table).store)
 
     @property
     def commit_times_ms(self) -> list[int]:

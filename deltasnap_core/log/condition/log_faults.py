@@ -19,6 +19,7 @@ from deltasnap_core.log.condition.problem import NOWHERE, Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.log.condition.table_condition import wrong_checksum
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
+from deltasnap_core.log.listing.catalog_commits import asks_catalog
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -184,7 +185,7 @@ def unpublished_commit_faults(builder: LogSegmentBuilder, latest: int, newest: N
 
     Source: PROTOCOL.md, Catalog-managed tables.
     """
-    if not is_catalog_managed(newest.protocol):
+    if not is_catalog_managed(newest.protocol) or asks_catalog(builder.store):
         return
     folder = join_url(builder.log_path, STAGED_COMMIT_FOLDER)
     versions = set[int]()

@@ -22,9 +22,14 @@ def list_again(store: LogStore, listing: LogListing) -> LogListing:
 
 
 def is_cleaned_up(path: str, listing: LogListing, now: LogListing) -> bool:
-    """Return whether a file is a listed commit that was deleted since, with all earlier ones. now: a later listing."""
-    versions = [version for version, commit in listing.commits.items() if commit.path == path]
-    return any(version < min(now.commits, default=-1) for version in versions)
+    """Return whether a file is a listed commit that was deleted since, with all earlier ones or by its publication.
+
+    now: a later listing.
+    """
+    for version, commit in listing.commits.items():
+        if commit.path == path:
+            return version < min(now.commits, default=-1) or now.commits.get(version, commit).path != path
+    return False
 
 
 def read_or_list_again(read: Callable[[LogListing], T], listing: LogListing, list_again: Callable[[], LogListing]) -> T:
@@ -44,8 +49,8 @@ def read_or_list_again(read: Callable[[LogListing], T], listing: LogListing, lis
 def check_unchanged(listed: LogListing, now: LogListing, checkpoint_files: Iterable[FileStatus]) -> None:
     """Raise unless the log is still the listed one, or a continuation of it. This detects a lost race.
 
-    Later commits are ignored. The oldest commits and any checkpoints may have been deleted. All commits, and all
-    checkpoints that were read, must be unchanged if they still exist.
+    Later commits are ignored. The oldest commits and any checkpoints may have been deleted, and staged commits may have
+    been published. All commits, and all checkpoints that were read, must be unchanged if they still exist.
     checkpoint_files: the files of the checkpoints that were read.
     Errors: LogChangedError naming the first file that changed.
     """
@@ -53,7 +58,8 @@ def check_unchanged(listed: LogListing, now: LogListing, checkpoint_files: Itera
     for version, commit in listed.commits.items():
         found = now.commits.get(version)
         is_cleaned_up = found is None and version < earliest
-        if found != commit and not is_cleaned_up:
+        is_published = found is not None and found.path != commit.path and found.size == commit.size
+        if found != commit and not is_cleaned_up and not is_published:
             raise _changed(listed, commit, found)
     in_checkpoints = {file.path: file for checkpoint in now.checkpoints for file in checkpoint.files}
     for file in checkpoint_files:

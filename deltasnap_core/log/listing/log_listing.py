@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.errors import VersionNotFoundError
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, ratified_by
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.protocol.log_files.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
@@ -135,9 +136,13 @@ def list_log(
     """Return the log files of the versions `first` to `last` (None: to the end), from one listing.
 
     catalog: its ratified commits replace published commits of the same version. Ratified commits outside the range are
-             left out, and so is every file after its latest version.
-    Errors: FileNotFoundError if there is no such folder; StorageError.
+             left out, and so is every file after its latest version. Of a store that asks the catalog, it is asked now:
+             before the listing, so that a commit that is published in the meantime is in one of both.
+    Errors: FileNotFoundError if there is no such folder; StorageError; CatalogError; VersionNotFoundError if a store
+    that asks the catalog lacks its latest version.
     """
+    asked = NO_CATALOG if catalog.is_known else ratified_by(store)
+    catalog = catalog if catalog.is_known else asked
     if catalog.max_version is not None:
         last = catalog.max_version if last is None else min(last, catalog.max_version)
     commits: dict[int, FileStatus] = {}
@@ -160,7 +165,7 @@ def list_log(
     tail = catalog.by_version()
     ratified = {v: file for v, file in tail.items() if v >= first and (last is None or v <= last)}
     merged = {**commits, **ratified}
-    return LogListing(
+    listing = LogListing(
         log_path=log_path,
         commits={version: merged[version] for version in sorted(merged)},
         checkpoints=tuple(_checkpoints(checkpoint_files)),
@@ -169,6 +174,10 @@ def list_log(
         first=first,
         unusable_checkpoints=tuple(_unusable(checkpoint_files, empty_checkpoints)),
     )
+    latest = asked.max_version
+    if latest is not None and first <= latest == last and not listing.has_version(latest):
+        raise VersionNotFoundError(path=table_path(log_path), version=latest, latest=listing.latest_version)
+    return listing
 
 
 def table_path(log_path: str) -> str:

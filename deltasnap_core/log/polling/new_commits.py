@@ -55,14 +55,12 @@ def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None
 
     It uses the same kind of request: some storages report times in milliseconds in a listing, but in seconds otherwise.
     """
-    path = join_url(log_path, commit_file(version))
     if not store.lists_from_name(log_path):
-        return store.status(path)
+        return store.status(join_url(log_path, commit_file(version)))
     try:
-        first = next(store.list_from(path), None)
+        return list_log(store, log_path, first=version, last=version).commits.get(version)
     except FileNotFoundError:
         return None
-    return first if first is not None and first.path == path else None
 
 
 def _listed(builder: LogSegmentBuilder, version: int) -> NewCommits:

@@ -129,6 +129,7 @@ class KnownTableFacts:
     condition: TableCondition = field(default_factory=condition)
     checkpoint_known_sound: bool = False
     loadable_state: SnapshotState | None = None
+    is_catalog_known: bool = False
     commit_times_ms: Sequence[int] = (0,)
     now_ms: int = 0
     versions: Sequence[int] = range(6)

@@ -23,6 +23,7 @@ from deltasnap_core import DeltaSnapError, SnapshotStore
 from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.followed_table import forget_looks, health, write
 from tests.builders import add, content, metadata, protocol
+from tests.managed_table import managed, publish, ratify
 from tests.unity_server import TOKEN, UnityServer
 
 pytestmark = pytest.mark.slow
@@ -225,3 +226,24 @@ def test_credentials_of_unity_are_used_by_ticks_and_runs_and_shown_nowhere(
     events = "".join(str(record) for record in project.instance.all_logs(project.instance.get_runs()[0].run_id))
     stored = "".join(file.read_text("utf-8", "replace") for file in project.folder.rglob("*") if file.is_file())
     assert not any(secret in f"{events}{stored}{settings!r}" for secret in (*aws.values(), TOKEN))
+
+
+def test_managed_table_is_followed_with_the_commits_that_its_catalog_ratified(
+    project: Project, unity: UnityServer
+) -> None:
+    folder = project.folder / "managed"
+    managed(unity, folder)
+    ratify(folder, unity, 2, 3)
+    settings = unity_settings(project.folder, unity)
+    assert project.tick(settings) == {}
+    assert project.poll.latest_version == 3
+    assert project.refresh(settings) == (0, 1, 2, 3)
+    assert "not queried" not in health(project.instance)
+    publish(folder, unity, 3)
+    assert project.tick(settings) == {}
+    assert project.refresh(settings) == ()
+    ratify(folder, unity, 4, 4)
+    assert project.tick(settings) == {}
+    assert project.refresh(settings) == (4,)
+    assert SnapshotStore.open(None, settings.storage).versions("events") == [0, 1, 2, 3, 4]
+    assert project.row(settings)["condition"] != "broken"

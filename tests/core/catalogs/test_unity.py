@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import CatalogCommits, DeltaLog, open_table
+from deltasnap_core import CatalogCommits, DeltaLog, TableLog, open_table
 from deltasnap_core.catalogs import CatalogTable, UnityCatalog
-from deltasnap_core.errors import CatalogError
+from deltasnap_core.errors import CatalogError, VersionNotFoundError
+from deltasnap_core.log.listing.changing_log import check_unchanged
 from deltasnap_core.redaction import REDACTED
 from deltasnap_core.storage.temporary_options import TemporaryOptions
-from tests.builders import UUIDS, add, commit_info, content, metadata, protocol, staged_commit_file, write_log
+from tests.builders import add, commit_info, content, metadata, protocol, write_log
+from tests.managed_table import NAME, managed, publish, ratified, ratify
 from tests.unity_server import TOKEN, UnityServer
 
 HOUR_MS = 3_600_000
@@ -245,31 +247,6 @@ def test_secrets_are_never_shown(unity: UnityServer, caplog: pytest.LogCaptureFi
     assert not any(secret in shown for secret in (TOKEN, *AWS.values()))
 
 
-MANAGED = {"properties": {"delta.feature.catalogManaged": "supported"}, "table_type": "MANAGED"}
-
-
-def ratified(folder: Path, versions: range) -> list[dict[str, Any]]:
-    """Write staged commits of a table, and return them as the catalog does."""
-    found = []
-    for version in versions:
-        name = staged_commit_file(version, UUIDS[version])
-        file = folder / "_delta_log" / "_staged_commits" / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(content([commit_info(inCommitTimestamp=version), add(f"{version}")]))
-        size = file.stat().st_size
-        times = {"timestamp": version, "file_modification_timestamp": version}
-        found.append({"version": version, "file_name": name, "file_size": size, **times})
-    return found
-
-
-def managed(unity: UnityServer, folder: Path) -> None:
-    features = protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged", "inCommitTimestamp"])
-    enabled = {"delta.enableInCommitTimestamps": "true"}
-    first = [commit_info(inCommitTimestamp=0), features, metadata(configuration=enabled)]
-    write_log(folder, {0: first, 1: [commit_info(inCommitTimestamp=1), add("1")]})
-    unity.add("main.silver.events", folder.as_uri(), **MANAGED)
-
-
 def test_ratified_commits_of_all_answers_are_part_of_a_managed_table(unity: UnityServer, tmp_path: Path) -> None:
     managed(unity, tmp_path)
     commits = ratified(tmp_path, range(2, 7))
@@ -277,7 +254,8 @@ def test_ratified_commits_of_all_answers_are_part_of_a_managed_table(unity: Unit
     table = open_table("main.silver.events", catalog=catalog_of(unity))
     assert (table.version, table.files().count()) == (6, 6)
     assert open_table("main.silver.events", version=4, catalog=catalog_of(unity)).files().count() == 4
-    assert sum("commits" in request for request in unity.requests) == 6
+    requests = [request for request in unity.requests if "commits" in request]
+    assert len(requests) == 2 * (3 + 3)  # to look it up, and to list its log
 
 
 @pytest.mark.parametrize("latest", [-1, 1])
@@ -308,3 +286,83 @@ def test_commit_with_other_content_is_an_error(changed: dict[str, Any], unity: U
     unity.commits = {"id-of-main.silver.events": {"commits": [commit | changed], "latest_table_version": 2}}
     with pytest.raises(CatalogError, match="commits that cannot be used"):
         catalog_of(unity).table("main.silver.events")
+
+
+@pytest.fixture
+def followed(unity: UnityServer, tmp_path: Path) -> UnityServer:
+    """The catalog of a managed table with the published versions 0 and 1, and the ratified versions 2 and 3."""
+    managed(unity, tmp_path)
+    ratify(tmp_path, unity, 2, 3)
+    return unity
+
+
+def test_log_of_a_name_has_the_ratified_commits_as_they_are_now(followed: UnityServer, tmp_path: Path) -> None:
+    log = TableLog.for_table("main.silver.events", catalog_of(followed))
+    assert (log.latest().segment.version, log.at(2).segment.version) == (3, 2)
+    assert [entry.version for entry in log.history.get_history()] == [3, 2, 1, 0]
+    assert log.condition().newest_loadable == 3
+    publish(tmp_path, followed, 2)
+    ratify(tmp_path, followed, 4, 4)
+    assert log.latest().segment.version == 4
+
+
+def test_delta_log_of_a_name_follows_ratified_and_published_commits(
+    followed: UnityServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = DeltaLog.for_table(None, "main.silver.events", catalog=catalog_of(followed))
+    assert (log.snapshot.version, log.update().version, log.get_snapshot_at(2).version) == (3, 3, 2)
+    publish(tmp_path, followed, 3)
+    assert (log.update().version, open_table("main.silver.events", catalog=catalog_of(followed)).version) == (3, 3)
+    assert "managed by a catalog" not in caplog.text
+
+
+def test_poll_of_a_name_finds_ratified_commits_and_continues_when_they_are_published(
+    followed: UnityServer, tmp_path: Path
+) -> None:
+    log = TableLog.for_table("main.silver.events", catalog_of(followed))
+    cursor = log.cursor(log.status())
+    assert (cursor.version, log.new_commits(cursor)) == (3, None)
+    publish(tmp_path, followed, 3)
+    found = log.new_commits(cursor)
+    assert found is None or (found.versions, found.is_fork) == ((), False)
+    ratify(tmp_path, followed, 4, 5)
+    found = log.new_commits(cursor)
+    assert found is not None
+    assert (found.versions, found.is_fork) == ((4, 5), False)
+
+
+def test_published_commit_that_the_catalog_has_not_ratified_is_not_read(followed: UnityServer, tmp_path: Path) -> None:
+    write_log(tmp_path, {4: [commit_info(inCommitTimestamp=4), add("4")]})
+    log = TableLog.for_table("main.silver.events", catalog_of(followed))
+    assert log.latest().segment.version == 3
+
+
+def test_latest_version_of_the_catalog_must_exist(followed: UnityServer) -> None:
+    followed.commits["id-of-main.silver.events"]["commits"].pop()
+    log = TableLog.for_table("main.silver.events", catalog_of(followed))
+    with pytest.raises(VersionNotFoundError, match=r"Version 3 .* does not exist"):
+        log.latest()
+
+
+def test_catalog_that_gives_commits_as_a_value_is_asked_at_each_listing(followed: UnityServer) -> None:
+    class OwnCatalog:
+        def table(self, name: str) -> CatalogTable:
+            found = catalog_of(followed).table(name)
+            return CatalogTable(name=name, location=found.location, commits=found.commits)
+
+        def tables(self, pattern: str) -> list[str]:
+            return [pattern]
+
+    assert TableLog.for_table("main.silver.events", OwnCatalog()).latest().segment.version == 3
+    assert open_table("main.silver.events", catalog=OwnCatalog()).version == 3
+
+
+def test_commits_that_are_published_while_they_are_read_are_no_changed_log(
+    followed: UnityServer, tmp_path: Path
+) -> None:
+    log = TableLog.for_table(NAME, catalog_of(followed))
+    listed = log.list()
+    publish(tmp_path, followed, 3)
+    check_unchanged(listed, log.list(), ())
+    condition = log.condition(listed)
+    assert (condition.newest_loadable, condition.faults) == (3, ())
