@@ -19,7 +19,7 @@ from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_d
 from deltasnap_assets.settings.loading import find_config, load_settings, read_settings
 from deltasnap_assets.settings.table_settings import TableSettings, is_dagster_name
 from deltasnap_core.errors import CatalogError
-from deltasnap_core.support import LOG_FOLDER, is_url
+from deltasnap_core.support import LOG_FOLDER, is_url, to_url
 
 _PATTERN = re.compile(r"[*?\[]")
 _SEPARATOR = re.compile(r"[/\\.:]")
@@ -32,6 +32,11 @@ class Target:
     name: str
     table: TableSettings | None = None
     problem: str | None = None
+
+    @property
+    def place(self) -> str:
+        """What identifies the table: its name in a catalog, its URL; the name of a target without a table."""
+        return self.name if self.table is None else self.table.table or to_url(self.table.path)
 
 
 def targets_of(places: Iterable[str], options: Mapping[str, Any], catalog: str | None = None) -> Iterator[Target]:

@@ -187,13 +187,13 @@ class ReferencedFiles:
     """The files that a log references.
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
-    change_data: the paths of files of change data, as in the log, with the time of their commit (ms).
+    change_data: the paths of files of change data, as in the log, with version and time (ms) of their commit.
     unread: why a part of the log was not read; None: all of it was.
     retention_ms: how long the newest version keeps a tombstone; 0: unknown.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
-    change_data: Sequence[tuple[str, int]] = ()
+    change_data: Sequence[tuple[str, int, int]] = ()
     unread: str | None
     retention_ms: int = 0

@@ -354,5 +354,5 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     batch = read_commits(store, tuple(commits.values()))
     actions = context.reader(context.session("files that the log names")).commit_actions(batch)
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
-    recorded = [(rows.path, commits[rows.version].modification_time) for rows in change_data(batch)]
+    recorded = [(rows.path, rows.version, commits[rows.version].modification_time) for rows in change_data(batch)]
     return replace(found, tombstones=[*found.tombstones, *removed], change_data=recorded)

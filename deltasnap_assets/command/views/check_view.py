@@ -23,7 +23,7 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.settings.loading import message_of
 from deltasnap_assets.tables.checks.checks_now import CheckedTable, CheckResult, check_now
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core.support import redacted, to_url
+from deltasnap_core.support import redacted
 
 _MAX_TEXT_LENGTH = 4000
 _COLORS = {"passed": "green", "skipped": "dim", "warning": "yellow", "error": "red"}
@@ -183,10 +183,9 @@ def check_targets(
     found: dict[str, tuple[Target, CheckedTable]] = {}
     spark = configured_spark()
     for target in targets:
-        place = target.name if target.table is None else target.table.table or to_url(target.table.path)
-        if place not in found:
+        if target.place not in found:
             with output_aside():
-                found[place] = target, _checked(target, checks, limits, spark)
+                found[target.place] = target, _checked(target, checks, limits, spark)
     return tuple(found.values())
 
 

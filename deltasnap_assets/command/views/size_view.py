@@ -2,73 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from deltasnap_assets.command.commands.size_command import Grouping
 from deltasnap_assets.command.output import OutputFormat, print_rows
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.targets import Target
-from deltasnap_assets.command.terminal import output_console, print_problem, shown, working
+from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
-from deltasnap_assets.quantities import bytes_text, time_text
+from deltasnap_assets.command.views.vacuum_view import age_text
+from deltasnap_assets.quantities import bytes_text, counted, time_text
+from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.settings.loading import find_config, read_settings
 from deltasnap_assets.settings.located import located
-from deltasnap_core import DeltaSnapError
+from deltasnap_assets.texts import lines_joined, visible
+from deltasnap_core import DeltaSnapError, MetadataTables
 from deltasnap_core.support import StorageClass, redacted
 
 _GB = 10**9
+_MAX_GROUPS = 50
 _Row = dict[str, Any]
+_CLASSES = {f"{each}_bytes": each.value.replace("_", " ") for each in StorageClass} | {"total_bytes": "total"}
+_GROUP_NAMES: Mapping[Grouping | None, Sequence[str]] = {
+    None: (),
+    "partition": ("partition",),
+    "age": ("age",),
+    "writer": ("operation", "job"),
+}
+_SUMMED = (*_CLASSES, "num_files", "store_bytes", "deleted_records", "monthly_cost")
 
 
-def show_bills(targets: Iterable[Target], *, form: OutputFormat, list_files: bool, price: float | None) -> None:
-    """Print the bill of each table, and what could not be read; then exit with 1.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillRequest:
+    """What to show of each table. by: None: one row. price: of 10^9 bytes for a month; None: unknown."""
 
-    price: of 10^9 bytes for a month; None: no costs.
-    """
-    rows, is_complete = list[_Row](), True
+    list_files: bool
+    by: Grouping | None
+    price: float | None
+
+
+def show_bills(targets: Iterable[Target], request: BillRequest, form: OutputFormat) -> None:
+    """Print the bill of each table once, and what could not be read; then exit with 1."""
+    rows, errors, once = list[_Row](), list[_Row](), dict[str, Target]()
     for target in targets:
+        once.setdefault(target.place, target)
+    for target in once.values():
+        name = redacted(target.name)
         try:
-            rows.append(_bill(target, list_files=list_files, price=price))
+            rows += [{"table": name, **row} for row in _rows(target, request)]
         except DeltaSnapError as error:
-            is_complete = False
-            print_problem(Console(stderr=True), "error", f"{redacted(target.name)}: {error}")
+            errors.append({"table": name, "error": visible(lines_joined(str(error)))})
+            print_problem(Console(stderr=True), "error", f"{name}: {error}")
     if form == "table":
-        _print(output_console(), rows)
+        _print(output_console(), rows, request)
     else:
-        print_rows(form, rows)
-    if not is_complete:
+        print_rows(form, rows, price=request.price, totals=_totals(rows), errors=errors)
+    if errors:
         raise typer.Exit(1)
 
 
-def _bill(target: Target, *, list_files: bool, price: float | None) -> _Row:
-    """Return the row of a table. Errors: DeltaSnapError."""
+def _rows(target: Target, request: BillRequest) -> list[_Row]:
+    """Return the row of a table, or those of its groups. Errors: DeltaSnapError."""
     if target.table is None:
         raise DeltaSnapError(target.problem or "there is no table")
     table = located(target.table)
-    path, options = table.path, table.storage_options
-    with explaining(path, options), working("Listing"), spark_aside(path):
-        bill = delta_log_of(path, options).update().tables.storage_bill(list_files=list_files)
-    costs = {} if price is None or bill.total_bytes is None else {"monthly_cost": bill.total_bytes / _GB * price}
-    return {"table": redacted(target.name), **asdict(bill), "total_bytes": bill.total_bytes, **costs}
+    with explaining(table.path, table.storage_options), working("Listing"), spark_aside(table.path):
+        tables = delta_log_of(table.path, table.storage_options).update().tables
+        rows = _groups(tables, request.by) if request.by else [_bill(tables, target, list_files=request.list_files)]
+    for row in rows:
+        has_cost = request.price is not None and row["total_bytes"] is not None
+        row["monthly_cost"] = row["total_bytes"] / _GB * request.price if has_cost else None
+    return rows
 
 
-def _print(console: Console, rows: Sequence[_Row]) -> None:
-    names = {f"{each}_bytes": each.value.replace("_", " ") for each in StorageClass} | {"total_bytes": "total"}
-    has_costs = any("monthly_cost" in row for row in rows)
+def _bill(tables: MetadataTables, target: Target, *, list_files: bool) -> _Row:
+    bill = tables.storage_bill(list_files=list_files)
+    return {**asdict(bill), "total_bytes": bill.total_bytes, "store_bytes": _store_bytes(target)}
+
+
+def _groups(tables: MetadataTables, by: Grouping) -> list[_Row]:
+    """Return the groups: ages ascending, others by their size, the largest first."""
+    rows: list[_Row] = tables.storage_groups(by).toArrow().to_pylist()
+    if by == "age":
+        return sorted(rows, key=lambda row: (row["age_days"] is None, row["age_days"]))
+    return sorted(rows, key=lambda row: (-(row["total_bytes"] or 0), *_group_texts(row, by)))
+
+
+def _store_bytes(target: Target) -> int | None:
+    """Return the bytes of the versions in the store; None: there are none, or the store cannot be read."""
+    file = find_config(os.environ, Path.cwd())
+    if file is None or target.table is None or target.name not in (target.table.name, target.table.table):
+        return None
+    with suppress(DeltaSnapError):
+        return store_of(read_settings(file)).usage(target.table.name).size_in_bytes or None
+    return None
+
+
+def _totals(rows: Sequence[_Row]) -> _Row:
+    """Return the sums over the rows; null: a row does not have it."""
+    totals: _Row = {"tables": len({row["table"] for row in rows})}
+    for name in _SUMMED:
+        values = [row.get(name) for row in rows]
+        known = [value for value in values if value is not None]
+        totals[name] = sum(known) if len(known) == len(values) else None
+    return totals
+
+
+def _print(console: Console, rows: Sequence[_Row], request: BillRequest) -> None:
     table = Table(box=None, header_style="dim")
-    table.add_column("table", overflow="fold")
-    for name in (*names.values(), *(["a month"] if has_costs else [])):
+    for name in ("table", *_GROUP_NAMES[request.by]):
+        table.add_column(name, overflow="fold")
+    has_costs = request.price is not None
+    for name in (*_CLASSES.values(), *(["a month"] if has_costs else [])):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        cells = ["?" if row[name] is None else bytes_text(row[name]) for name in names]
-        cost = [f"{row['monthly_cost']:,.2f}" if "monthly_cost" in row else "?"] if has_costs else []
-        table.add_row(shown(row["table"]), *cells, *cost)
+    for texts, row in _lines(rows, request.by):
+        costs = [_cost_text(row)] if has_costs else []
+        table.add_row(*map(shown, texts), *(_size_text(row[name]) for name in _CLASSES), *costs)
     console.print(table)
-    for row in rows:
-        if row["expires_ms"] is not None:
-            text = f"VACUUM may free the time travel of {row['table']} until {time_text(row['expires_ms'])}."
-            console.print(shown(text), soft_wrap=True)
+    for row in rows if request.by is None else ():
+        for note in _notes(row):
+            print_line(console, shown(note))
+
+
+def _lines(rows: Sequence[_Row], by: Grouping | None) -> Iterator[tuple[list[str], _Row]]:
+    """Yield the lines of the table: texts, and the row with the sizes. Last come the sums, if there are several."""
+    count = 1 + len(_GROUP_NAMES[by])
+    for name, of_table in groupby(rows, key=itemgetter("table")):
+        found = list(of_table)
+        for row in found[:_MAX_GROUPS]:
+            yield [name, *_group_texts(row, by)], row
+        if rest := found[_MAX_GROUPS:]:
+            yield [name, f"and {len(rest):,} more", *[""] * (count - 2)], _totals(rest)
+    if len(rows) > 1:
+        totals = _totals(rows)
+        yield [counted(totals["tables"], "table"), *[""] * (count - 1)], totals
+
+
+def _group_texts(row: _Row, by: Grouping | None) -> list[str]:
+    match by:
+        case None:
+            return []
+        case "age":
+            return [age_text(row["age_days"])]
+        case "partition":
+            return [_partition_text(row["partition"])]
+        case "writer":
+            return [row["operation"] or "unknown", row["job"] or ""]
+
+
+def _partition_text(values: _Row | None) -> str:
+    if values is None:
+        return "none"
+    return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or "all"
+
+
+def _notes(row: _Row) -> Iterator[str]:
+    if row["expires_ms"] is not None:
+        yield f"VACUUM may free the time travel of {row['table']} until {time_text(row['expires_ms'])}."
+    if row["deleted_records"]:
+        yield f"Live files of {row['table']} have {counted(row['deleted_records'], 'deleted row')}."
+    if row["store_bytes"]:
+        yield f"The store has {bytes_text(row['store_bytes'])} of {row['table']}."
+
+
+def _size_text(size: int | None) -> str:
+    return "?" if size is None else bytes_text(size)
+
+
+def _cost_text(row: _Row) -> str:
+    return "?" if row["monthly_cost"] is None else f"{row['monthly_cost']:,.2f}"

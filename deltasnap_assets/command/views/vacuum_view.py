@@ -153,15 +153,18 @@ def _table(groups: tuple[VacuumGroup, ...]) -> Table:
     table.add_column("files", justify="right")
     table.add_column("size", justify="right")
     for group in groups[:_MAX_ROWS]:
-        age = _AGES.get(group.age_days, f"over {group.age_days} days")
-        table.add_row(
-            shown(group.folder or "."), age, shown(group.reason), f"{group.num_files:,}", _size_text((group,))
-        )
+        age, reason = age_text(group.age_days), shown(group.reason)
+        table.add_row(shown(group.folder or "."), age, reason, f"{group.num_files:,}", _size_text((group,)))
     if len(groups) > _MAX_ROWS:
         rest = groups[_MAX_ROWS:]
         files = sum(group.num_files for group in rest)
         table.add_row(f"and {len(rest):,} more", "", "", f"{files:,}", _size_text(rest))
     return table
+
+
+def age_text(age_days: int | None) -> str:
+    """Return one of AGES_DAYS as text; None: unknown."""
+    return _AGES.get(age_days, f"over {age_days} days")
 
 
 def _files_text(groups: tuple[VacuumGroup, ...]) -> str:

@@ -12,6 +12,7 @@ raises CorruptLogError.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -36,10 +37,16 @@ from deltasnap_core.scan.tables.optimize_candidates import (
     optimize_candidates,
 )
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
-from deltasnap_core.scan.tables.storage_bill import StorageBill, retained_files, storage_bill, storage_files
+from deltasnap_core.scan.tables.storage_bill import ListedStorage, StorageBill, retained_files, storage_bill
+from deltasnap_core.scan.tables.storage_groups import (
+    StorageGrouping,
+    bytes_by_age,
+    bytes_by_partition,
+    bytes_by_writer,
+)
 from deltasnap_core.scan.tables.vacuum_candidates import vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
-from deltasnap_core.scan.version import FileHistory, ReadFiles, Version
+from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Version
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 
 NAMES = (
@@ -226,7 +233,9 @@ class MetadataTables:
         snapshot was opened with the commits of the catalog. Query the catalog just before: commits that it ratifies
         later are unknown.
         """
-        return self._vacuum_candidates(self._listing() if list_files else None, retention_ms)[0]
+        listing = self._listing() if list_files else None
+        named = self._referenced(every_commit=list_files)
+        return self._vacuum_candidates(listing, named, named.retention_ms if retention_ms is None else retention_ms)
 
     def file_problems(self) -> DataFrame:
         """Compare the live files with those in the table's folder. Return the files that differ or were not compared.
@@ -248,7 +257,10 @@ class MetadataTables:
 
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
-        candidates, retention = self._vacuum_candidates(self._listing(), retention_ms)
+        listing = self._listing()
+        named = self._referenced(every_commit=True)
+        retention = named.retention_ms if retention_ms is None else retention_ms
+        candidates = self._vacuum_candidates(listing, named, retention)
         events, now_ms = self._version.events(), self._version.now_ms
         with translated(*self._read_files):
             return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
@@ -256,10 +268,11 @@ class MetadataTables:
     def storage_files(self) -> DataFrame:
         """Return every file below the table's folder, with the reason why it is there.
 
-        path (string, relative to the table), class (string: a StorageClass), size (long, bytes), modification_time
-        (long, ms since the epoch). Lists the folder and reads every commit. Errors: StorageError.
+        path (string, relative to the table), class (string: a StorageClass), size (long), modification_time,
+        deletion_timestamp (timestamp, when it was removed; null: it was not, or the log does not state it). Lists the
+        folder and reads every commit. Errors: StorageError.
         """
-        return self._storage_files()[0].drop("deletion_timestamp")
+        return self._storage()[0].files
 
     def storage_bill(self, *, list_files: bool = True) -> StorageBill:
         """Return the bytes of the table by class. They add up to the listing of its folder.
@@ -268,42 +281,71 @@ class MetadataTables:
         Errors: StorageError.
         """
         state = self._versions.run(lambda version: version.state()).value
-        files, retention_ms = self._storage_files() if list_files else self._retained_files()
-        log_bytes = None if list_files else sum(file.size for file in self._version.log_files())
+        if list_files:
+            storage, named = self._storage()
+            files, log_bytes = storage.files, None
+        else:
+            named = self._referenced(every_commit=False)
+            files = retained_files(self._vacuum_candidates(None, named, named.retention_ms))
+            log_bytes = sum(file.size for file in self._version.log_files())
         with translated(*self._read_files):
-            return storage_bill(self._version.number, state, files, retention_ms=retention_ms, log_bytes=log_bytes)
+            return storage_bill(
+                self._version.number, state, files, retention_ms=named.retention_ms, log_bytes=log_bytes
+            )
 
-    def _storage_files(self) -> tuple[DataFrame, int]:
-        """Return the result of `storage_files`, also with `deletion_timestamp`, and the retention (ms)."""
-        listing = self._listing()
-        candidates, retention_ms = self._vacuum_candidates(listing, None)
-        with translated(*self._read_files):
-            return storage_files(self._table, self._files, candidates, listing), retention_ms
+    def storage_groups(self, by: StorageGrouping) -> DataFrame:
+        """Return the bytes of the table by class, a row for each group of files. The groups add up to `storage_bill`.
 
-    def _retained_files(self) -> tuple[DataFrame, int]:
-        """Return the files of tombstones by class, as the log states them, and the retention (ms)."""
-        candidates, retention_ms = self._vacuum_candidates(None, None)
-        return retained_files(candidates), retention_ms
-
-    def _vacuum_candidates(self, listing: FolderListing | None, retention_ms: int | None) -> tuple[DataFrame, int]:
-        """Return the result of `vacuum_candidates`, and the retention (ms).
-
-        listing: made before the log is read here, so that files which are committed later are named.
+        by: `partition`, `age` or `writer`. It decides the first columns:
+        partition: partition (struct of the typed partition columns; null: of files in no partition, as those of the
+        log and deletion vectors). The log states it; of other files, the names of their folders.
+        age: age_days (int: the greatest of 0, 1, 7, 30, 90, 365 since a file was removed; of other files, since it was
+        written; null: unknown).
+        writer: operation, job (string, of the first commit with the file; null: it does not state them, no commit that
+        still exists made the file, or no commit did). The job is its name, or else its id.
+        num_files, live_bytes and so on for each StorageClass, total_bytes (long; a sum beyond 64 bits is null).
+        Lists the folder and reads every commit. Errors: StorageError; ValueError for another `by`.
         """
-        if retention_ms is not None and retention_ms < 0:
-            raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        named = self._version.referenced_files(every_commit=listing is not None)
-        if retention_ms is None:
-            retention_ms = max(self._retention_ms, named.retention_ms)
-        named = replace(
+        if by not in get_args(StorageGrouping):
+            raise ValueError(f"Expected one of {', '.join(get_args(StorageGrouping))}, found {by!r}")
+        storage, named = self._storage()
+        with translated(*self._read_files):
+            if by == "age":
+                return bytes_by_age(storage, self._version.now_ms)
+            if by == "partition":
+                return bytes_by_partition(storage, [self._files, self._tombstones])
+            commits = history_frame(self._table.spark, self._version.commits())
+            return bytes_by_writer(storage, self._version.file_history(), named.change_data, commits)
+
+    def _storage(self) -> tuple[ListedStorage, ReferencedFiles]:
+        """Return the files below the table's folder, and those that the log references."""
+        listing = self._listing()
+        named = self._referenced(every_commit=True)
+        candidates = self._vacuum_candidates(listing, named, named.retention_ms)
+        with translated(*self._read_files):
+            return ListedStorage.of(self._table, self._files, candidates, listing), named
+
+    def _referenced(self, *, every_commit: bool) -> ReferencedFiles:
+        """Return the files that this version and the others in the log reference, with the longer retention.
+
+        every_commit: as for `Version.referenced_files`. List the folder before, so that files which are committed later
+        are named.
+        """
+        named = self._version.referenced_files(every_commit=every_commit)
+        return replace(
             named,
             files=[self._files, *named.files],
             tombstones=[self._tombstones, *named.tombstones],
+            retention_ms=max(self._retention_ms, named.retention_ms),
         )
+
+    def _vacuum_candidates(self, listing: FolderListing | None, named: ReferencedFiles, retention_ms: int) -> DataFrame:
+        """Return the result of `vacuum_candidates`. named: as `_referenced`."""
+        if retention_ms < 0:
+            raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
         now_ms = self._version.now_ms
         with translated(*self._read_files):
-            found = vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
-        return found, retention_ms
+            return vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
 
     def _candidates(self, version: Version) -> tuple[OptimizeCandidate, ...]:
         with translated(*version.read_files):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
-from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql, timestamp_sql
 from deltasnap_core.scan.files.file_keys import FileKeys, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.named_files import named_files
@@ -76,28 +75,42 @@ class StorageBill:
         return None if None in sizes else sum(sizes)
 
 
-def storage_files(table: ScannedTable, files: DataFrame, candidates: DataFrame, listing: FolderListing) -> DataFrame:
-    """Return each listed file: path (relative to the table), class, size (bytes), modification_time (ms).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedStorage:
+    """The files below the folder of a table.
 
-    Also deletion_timestamp, of a file with a tombstone.
-
-    files: the live ones. candidates: as `vacuum_candidates` returns them for the listing.
+    keys: of these files. listed: path (relative to the table), size, modification_time (ms), keys.
+    files: path, class, size (bytes), modification_time, deletion_timestamp (timestamps; null: storage or the log does
+           not state it, or the file was not removed).
     """
-    keys = FileKeys(listing.roots)
-    rows = arrow_rows(table.spark, _listed(table, listing)).withColumn("spelled", F.explode("spellings"))
-    listed = rows.selectExpr("path", "size", "modification_time", f"{keys.of_listed('spelled')} as key")
-    data = files.selectExpr(f"explode({keys.of_logged('path')}) as key").selectExpr("key", "true as is_data")
-    named, _ = named_files(table, keys, files=[files])
-    vectors = named.selectExpr("explode(keys) as key", "false as is_data")
-    live = aggregated(reduce(DataFrame.unionByName, (data, vectors)), ["key"], F.expr("bool_or(is_data) as is_data"))
-    by_file = aggregated(
-        listed.join(live, "key", "left"),
-        ["path", "size", "modification_time"],
-        F.expr("bool_or(is_data) as is_data"),
-    )
-    known = candidates.selectExpr("path", "reason", "deletion_timestamp")
-    shown = "path", f"{_CLASS} as class", "size", "modification_time", "deletion_timestamp"
-    return by_file.join(known, "path", "left").selectExpr(*shown)
+
+    table: ScannedTable
+    keys: FileKeys
+    listed: DataFrame
+    files: DataFrame
+
+    @classmethod
+    def of(cls, table: ScannedTable, files: DataFrame, candidates: DataFrame, listing: FolderListing) -> ListedStorage:
+        """Return the listed files. files: the live ones. candidates: as `vacuum_candidates` of the listing."""
+        keys = FileKeys(listing.roots)
+        own = f"transform(spellings, spelled -> {keys.of_listed('spelled')}) as keys"
+        listed = arrow_rows(table.spark, _listed(table, listing)).selectExpr("path", "size", "modification_time", own)
+        named, _ = named_files(table, keys, files=[files])
+        live = named.selectExpr("explode(keys) as key", "size is not null as is_data")  # a vector has no size of a file
+        needed = by_path(listed, live, "bool_or(is_data) as is_data")
+        known = candidates.selectExpr("path", "reason", "deletion_timestamp")
+        found = listed.join(needed, "path", "left").join(known, "path", "left")
+        modified = f"{timestamp_sql('nullif(modification_time, 0L)')} as modification_time"
+        shown = "path", f"{_CLASS} as class", "size", modified, "deletion_timestamp"
+        return cls(table=table, keys=keys, listed=listed, files=found.selectExpr(*shown))
+
+
+def by_path(listed: DataFrame, keyed: DataFrame, value: str) -> DataFrame:
+    """Return a row for each listed file that `keyed` has: path, and an aggregate (SQL) of the rows with its keys.
+
+    listed: as in ListedStorage.
+    """
+    return aggregated(listed.selectExpr("path", "explode(keys) as key").join(keyed, "key"), ["path"], F.expr(value))
 
 
 def retained_files(candidates: DataFrame) -> DataFrame:
@@ -114,7 +127,7 @@ def storage_bill(
 ) -> StorageBill:
     """Return the bill of a version. state: its computed state.
 
-    files: `storage_files`, or `retained_files`: then `log_bytes` are those of the log. One Spark job.
+    files: those of ListedStorage, or `retained_files`: then `log_bytes` are those of the log. One Spark job.
     """
     sums = (
         F.expr(f"{exact_sum_sql('size')} as bytes"),

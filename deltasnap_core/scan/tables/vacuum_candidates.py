@@ -77,7 +77,7 @@ def vacuum_candidates(
     keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
     before = now_ms - retention_ms
     # No version within the retention needs the change data of earlier commits. VACUUM deletes it by its age.
-    change_data = [path for path, committed_at in named.change_data if committed_at > before]
+    change_data = [path for path, _, committed_at in named.change_data if committed_at > before]
     names, unknown = named_files(table, keys, files=named.files, tombstones=named.tombstones, change_data=change_data)
     is_unknown = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
     if listing is None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
-from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql, let_sql
 
 AGES_DAYS = (0, 1, 7, 30, 90, 365)
 """Files are grouped by the greatest of these ages (days) that they have reached."""
@@ -80,16 +80,15 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
 
     candidates: as vacuum_candidates returns them. events: as `Version.events`.
     """
-    age = f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))"
-    ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS[1:]))
+    age = age_days_sql(f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))")
     aged = candidates.selectExpr(
         "regexp_extract(path, '^(.*)/', 1) as folder",
         "reason",
         "protected",
         "size",
-        f"{age} as age",
+        f"{age} as age_days",
         f"if(reason = '{EXPIRED}', coalesce(unix_millis(deletion_timestamp), 0L), null) as removed_at",
-    ).withColumn("age_days", F.expr(f"case when age is null then null {ages} else 0 end"))
+    )
     groups = (
         aggregated(
             aged,
@@ -111,6 +110,12 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
         protected=_groups([group for group in groups if group["protected"]]),
         first_readable_version=None if removed_at is None else _last_removal(events, removed_at),
     )
+
+
+def age_days_sql(age: str) -> str:
+    """Return SQL for the greatest of AGES_DAYS that an age has reached; null: it is null. age: SQL, in ms."""
+    ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS[1:]))
+    return let_sql("age", age, f"case when age is null then null {ages} else 0 end")
 
 
 def _groups(rows: list[dict[str, Any]]) -> tuple[VacuumGroup, ...]:
