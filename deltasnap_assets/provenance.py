@@ -12,11 +12,11 @@ from deltasnap_core import CommitInfo
 def made_by(commit: CommitInfo) -> dict[str, str]:
     """Return who or what made a commit: `user`, `job`, `notebook`, `cluster`, `engine`, without unknown ones.
 
-    A job and a notebook are those of Databricks: `nightly (12, run 345)`.
+    A job and a notebook are those of Databricks: `nightly (12, run 345)`. A job may also be a text of any writer.
     """
     found = {
         "user": commit.user_name or commit.user_id,
-        "job": _job(commit.job or {}),
+        "job": _job(commit.job or {}) or _text(commit.extra, "job"),
         "notebook": _text(commit.notebook or {}, "notebookId"),
         "cluster": commit.cluster_id,
         "engine": commit.engine_info,

@@ -79,6 +79,12 @@ from .scan.predicate_analysis import (
     filtered_rows as filtered_rows,
     predicate_failures as predicate_failures,
 )
+from .scan.search.bisect import (
+    Bisection as Bisection,
+    Outcome as Outcome,
+)
+from .scan.search.judge import Judgement as Judgement
+from .scan.search.known_versions import KnownVersions as KnownVersions
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.storage_bill import StorageClass as StorageClass
 from .scan.tables.vacuum_summary import (

@@ -22,6 +22,7 @@ SPARK_ROOMS = (
     "deltasnap_core.replay.spark.session",
     "deltasnap_core.scan",
     "deltasnap_core.scan.changes",
+    "deltasnap_core.scan.search",
     "deltasnap_core.scan.tables",
     "deltasnap_core.snapshot",
     "deltasnap_core.snapshot.checkpoints",

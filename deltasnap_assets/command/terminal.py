@@ -160,15 +160,15 @@ def output_to(log: Path) -> Iterator[tuple[Console, Console]]:
 
 
 @contextmanager
-def output_aside() -> Iterator[None]:
-    """Redirect output to a temporary file, as `output_to` does. On failure, print its last lines.
+def output_aside() -> Iterator[Console]:
+    """Redirect output to a temporary file, as `output_to` does. Yields the real stderr. On failure, print its end.
 
     Warnings of deltasnap are printed after the output is restored.
     """
     with tempfile.TemporaryFile() as sink, WarningLines.held():
         try:
-            with _descriptors_to(sink.fileno()):
-                yield
+            with _descriptors_to(sink.fileno()) as (_, err):
+                yield err
         except (DeltaSnapError, TyperException):
             raise  # its message is complete
         except Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from deltasnap_core.errors import DataFileError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.fallback import Fallback
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import (
     SPARK_FAILURES,
     file_read,
@@ -23,6 +25,7 @@ from deltasnap_core.replay.spark.session.spark_failures import (
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
+from deltasnap_core.scan.physical_schema import OWN_PREFIX
 from deltasnap_core.scan.planning import (
     ConditionReport,
     ScanReport,
@@ -39,6 +42,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.version import Files, frame_of
 
+_FILE, _COUNT = f"{OWN_PREFIX}file", f"{OWN_PREFIX}count"
 _MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
 
@@ -112,11 +116,11 @@ class Scan:
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
         vector or an invalid partition value; UnsupportedSettingError if the session changes values; and as `report`.
         """
-        return self._rows_of(self._files.run(self._chosen))
+        return self.rows_of(self.data_files())
 
     def to_arrow(self) -> pa.Table:
         """Return all rows, in memory. Errors: as `take`."""
-        return self._collected(self.to_df())
+        return self.collected(self.to_df())
 
     def take(self, count: int) -> pa.Table:
         """Return `count` rows, in memory; fewer if there are no more. They have no order.
@@ -132,20 +136,20 @@ class Scan:
         if self.where is None and (self._totals is None or self._totals[0] > count):
             some = self._files.run(partial(self._some, count))
             if some:
-                rows = self._collected(self._rows_of(some).limit(count))
+                rows = self.collected(self.rows_of(some).limit(count))
                 if rows.num_rows == count:
                     return rows
-        return self._collected(self.to_df().limit(count))
+        return self.collected(self.to_df().limit(count))
 
     def parts(self) -> Iterator[pa.Table]:
         """Yield all rows in tables, at least one: in memory are the rows of 256 MiB of data files at a time, or of one.
 
         Each is read by a Spark job of its own. Errors: as `take`.
         """
-        files = self._files.run(self._chosen)
+        files = self.data_files()
         RowReader(self._table).check_distinct(files)
         for part in _parts(files):
-            yield self._collected(self._rows_of(part))
+            yield self.collected(self.rows_of(part))
 
     def count(self) -> int:
         """Return the number of rows.
@@ -156,8 +160,29 @@ class Scan:
         stated = self._files.run(self._stated_count)
         if stated is not None:
             return stated
-        counted = self._collected(self.to_df().agg(F.count(F.lit(1)).alias("count")))
+        counted = self.collected(self.to_df().agg(F.count(F.lit(1)).alias("count")))
         return int(counted["count"][0].as_py())
+
+    def data_files(self) -> list[DataFile]:
+        """Return the files that may contain rows for which the predicate is true; one Spark job. Errors: as `to_df`."""
+        return self._files.run(self._chosen)
+
+    def counts(self, files: Sequence[DataFile]) -> list[int]:
+        """Return the number of rows of each of some data files for which the predicate is true; one Spark job.
+
+        files: of versions in which the columns of the predicate are the same. Errors: as `take`.
+        """
+        numbered = [replace(file, tags=(number,)) for number, file in enumerate(files)]
+        rows = self._filtered(RowReader(self._table, self._skipping.pushed, tags=(_FILE,)).read(numbered))
+        found = self.collected(aggregated(rows, [_FILE], F.count(F.lit(1)).alias(_COUNT)))
+        counts = dict(zip(found[_FILE].to_pylist(), found[_COUNT].to_pylist(), strict=True))
+        return [counts.get(number, 0) for number in range(len(files))]
+
+    def rows_of(self, files: Sequence[DataFile]) -> DataFrame:
+        """Return the rows of some data files, as `counts`. Errors: as `to_df`."""
+        FileLookup(self._table).warn_of_repeated(files)
+        rows = self._filtered(RowReader(self._table, self._skipping.pushed).read(files))
+        return rows if self.columns is None else rows.select(*self.columns)
 
     def _stated_count(self, files: Files) -> int | None:
         if self.where is not None and not self._skipping.is_exact:
@@ -165,7 +190,8 @@ class Scan:
         with translated(*files.read_files):
             return stated_count(chosen_files(self._read(files), self._skipping), self._table.columns)
 
-    def _collected(self, rows: DataFrame) -> pa.Table:
+    def collected(self, rows: DataFrame) -> pa.Table:
+        """Return rows that were derived from those of the scan, in memory. Errors: as `take`."""
         try:
             return collected_rows(rows, self.where)
         except DataFileError as error:
@@ -210,12 +236,8 @@ class Scan:
     def _read(self, files: Files) -> DataFrame:
         return frame_of(files.files(skipping=self._skipping.statistics_read), self._table)
 
-    def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
-        FileLookup(self._table).warn_of_repeated(files)
-        rows = RowReader(self._table, self._skipping.pushed).read(files)
-        if self.where is not None:
-            rows = rows.where(spark_text(self.where))
-        return rows if self.columns is None else rows.select(*self.columns)
+    def _filtered(self, rows: DataFrame) -> DataFrame:
+        return rows if self.where is None else rows.where(spark_text(self.where))
 
     @once
     def _skipping(self) -> Skipping:

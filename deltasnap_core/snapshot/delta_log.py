@@ -32,6 +32,7 @@ from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.changes.row_changes import RowChangeOptions, check_options
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
@@ -333,8 +334,12 @@ class DeltaLog:
         Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
         """
         check_versions(first, last)
-        check_options(wanted)
+        check_options(wanted, RowChangeOptions)
         return read_row_changes(self._context, first, last, options=wanted.get("options")).to_df(wanted)
+
+    def known_versions(self) -> KnownVersions:
+        """Return the versions that the log has, for `bisect` and `blame`. Errors: DeltaTableNotFoundError."""
+        return KnownVersions(numbers=self.history.reconstructable_versions(), open=self.get_snapshot_at)
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of Delta's DESCRIBE HISTORY.

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,8 @@ from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.session.started_session import StartedSession
+from deltasnap_core.scan.search.bisect import Bisection, BisectOptions
+from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.history_frame import history_rows
 from deltasnap_core.scan.version import rows_in_arrow
@@ -166,6 +168,27 @@ class Table:
     def file_problems(self) -> TableRows:
         """Return the files that storage lacks or has otherwise, as `MetadataTables.file_problems`. Starts Spark."""
         return self._rows(self.snapshot.tables.file_problems())
+
+    def bisect(self, **wanted: Unpack[BisectOptions]) -> Bisection:
+        """Return the version up to this one that changes an expectation from held to failed, as `git bisect` does.
+
+            table.bisect(where="amount is null")  # no row matches, until some version
+
+        The ends are judged first; then about log2(n) versions between them. It reads each data file at most once, and
+        only those that may have matching rows; with `unique`, all rows of a version. Versions that cannot be judged are
+        skipped: their log or their data files are damaged or gone, or they lack a column of the expectation. If they
+        lie next to the change, the result is a range. Starts Spark, unless a `file` is expected.
+        Errors: ValueError for an invalid expectation or end; PredicateError; those of a scan of the ends.
+        """
+        return self._known_versions.bisect(**wanted)
+
+    @property
+    def _known_versions(self) -> KnownVersions:
+        earlier = [number for number in self.log.history.reconstructable_versions() if number < self.version]
+        return KnownVersions(numbers=[*earlier, self.version], open=self._opened)
+
+    def _opened(self, version: int) -> Snapshot:
+        return self.snapshot if version == self.version else self.log.get_snapshot_at(version)
 
     def _rows(self, rows: pa.Table | DataFrame) -> TableRows:
         return TableRows(version=self.snapshot, source=rows)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.clock import system_clock
-from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
@@ -41,6 +41,7 @@ from deltasnap_core.scan.changes.row_changes import RowChangeOptions, RowChanges
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_version import TableVersion
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -53,6 +54,7 @@ from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.known_versions import versions_of_both
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
@@ -172,9 +174,8 @@ class SnapshotStore:
         return self.version(table, version).log_segment
 
     def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
-        """Return the last version that the store and the current log of a table have in common.
+        """Return the last version that the store and the current log of a table have in common. Needs no Spark.
 
-        Needs no Spark, and stores nothing.
         listing: of the log, to its end, starting below the last stored version; None: list the log.
         If the log is still the stored one, this takes one listing of the store, one of the log, and one manifest.
         Errors: DeltaTableNotFoundError, CorruptLogError.
@@ -286,7 +287,7 @@ class SnapshotStore:
         check_versions(first, last)
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
-        check_options(wanted)
+        check_options(wanted, RowChangeOptions)
         return self._row_changes(table, first, last, wanted.get("options")).to_df(wanted)
 
     def row_changes_since(
@@ -294,14 +295,18 @@ class SnapshotStore:
     ) -> DataFrame:
         """Return the rows that changed after a stored version, up to the stored version `last`; as `row_changes`.
 
-        since: None: all rows of `last`, as inserts of this version; equal to `last`: no rows.
-        Errors: ValueError if `last` is before `since`; those of `row_changes`.
+        since: None: all rows of `last`, as inserts of this version; equal to `last`: no rows. Errors: ValueError if
+        `last` is before `since`; those of `row_changes`.
         """
         check_versions(last, *(() if since is None else (since,)))
         if since is not None and since > last:
             raise ValueError(f"Expected since <= last, found {since} and {last}")
-        check_options(wanted)
+        check_options(wanted, RowChangeOptions)
         return self._row_changes_since(table, since, last, wanted.get("options")).to_df(wanted)
+
+    def known_versions(self, table: str, log: DeltaLog | None = None) -> KnownVersions:
+        """Return the versions of a table in the store, and in its log (None: without it), for `bisect` and `blame`."""
+        return versions_of_both(self, table, log)
 
     def tables(
         self, table: str, version: VersionNumber | None = None, *, options: ScanOptions | None = None
@@ -313,9 +318,7 @@ class SnapshotStore:
         the base of this version: files of the base have no `added_version`, and those removed before it are left out.
         """
         if version is None:
-            version = max(self.versions(table), default=None)
-        if version is None:
-            raise StoredVersionNotFoundError(store=self.root, table=table, version=None)
+            version = self.known_versions(table).numbers[-1]
         return MetadataTables(Fallback(self._version(table, version)), options)
 
     def write_range(
@@ -432,10 +435,7 @@ class SnapshotStore:
         return LastPolls(storage=self._storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
-        """Return the number of versions and generations of a table, and of its files with their bytes. No Spark.
-
-        Lists all files of the table in the store and reads every manifest.
-        """
+        """Return the number of versions, generations and files of a table. Lists all files, reads every manifest."""
         return usage(self.table(table))
 
     def prune(
@@ -463,10 +463,9 @@ class SnapshotStore:
     def _versions(self, table: str, versions: Collection[VersionNumber]) -> list[StoredVersion]:
         """Return versions, as given. They are found in one listing: a later one may have another generation's."""
         stored = self.table(table)
-        numbers = [version for version in versions if not isinstance(version, VersionManifest)]
+        numbers = [each for each in versions if not isinstance(each, VersionManifest)]
         read = stored.manifests(numbers) if numbers else {}
-        found = (version if isinstance(version, VersionManifest) else read[version] for version in versions)
-        return [self._opened(stored, manifest) for manifest in found]
+        return [self._opened(stored, each if isinstance(each, VersionManifest) else read[each]) for each in versions]
 
     def _opened(self, stored: StoredTable, manifest: VersionManifest) -> StoredVersion:
         folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path

@@ -83,10 +83,10 @@ class RowChangeOptions(TypedDict, total=False):
     options: ScanOptions | None
 
 
-def check_options(options: RowChangeOptions) -> None:
-    """Raise TypeError for an unknown option."""
-    for name in options.keys() - RowChangeOptions.__annotations__.keys():
-        raise TypeError(f"unexpected option {name!r}, expected {', '.join(RowChangeOptions.__annotations__)}")
+def check_options(options: Mapping[str, Any], known: type) -> None:
+    """Raise TypeError for an unknown option. known: a TypedDict."""
+    for name in options.keys() - known.__annotations__.keys():
+        raise TypeError(f"unexpected option {name!r}, expected {', '.join(known.__annotations__)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
