@@ -214,12 +214,7 @@ def test_count_equals_the_number_of_rows_for_every_predicate(
                 for row in range(rows)
                 if row not in deleted and accepts(row, value)
             ]
-            rows = table.scan(where)
-            found = rows.to_arrow().to_pylist()
-            assert rows.count() == len(kept)
-            assert sorted(((row["id"], row["p"]) for row in found), key=str) == sorted(
-                ((row, value and int(value)) for row, value in kept), key=str
-            )
+            assert table.scan(where).count() == len(kept)
 
 
 def of_vectors() -> list[Action]:
