@@ -10,6 +10,7 @@
     ├── UnsupportedWriterError        a checkpoint needs writer features that deltasnap does not support
     ├── ProtectedVersionError         the table forbids a checkpoint of that version
     ├── CheckpointMismatchError       a new checkpoint differs from its version when read back
+    ├── RepairRefusedError            a damaged log cannot be repaired from the snapshot store
     ├── CorruptLogError               a file of the log is damaged
     ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
     │   ├── NoFilesystemError         fsspec does not support the protocol, or its package is missing
@@ -202,9 +203,7 @@ class ProtectedVersionError(DeltaSnapError):
     """
 
     def __init__(self, *, path: str, version: int, protected_before: int) -> None:
-        self.path = path
-        self.version = version
-        self.protected_before = protected_before
+        self.path, self.version, self.protected_before = path, version, protected_before
         super().__init__(
             f"The Delta table at {path} forbids a checkpoint of version {version}: its property "
             f"delta.requireCheckpointProtectionBeforeVersion is {protected_before}. Nothing was written."
@@ -218,13 +217,19 @@ class CheckpointMismatchError(DeltaSnapError):
     """
 
     def __init__(self, *, path: str, version: int, differences: tuple[str, ...]) -> None:
-        self.path = path
-        self.version = version
-        self.differences = differences
+        self.path, self.version, self.differences = path, version, differences
         super().__init__(
             f"The new checkpoint of version {version} of the Delta table at {path} differs from the version when read "
             f"back: {'; '.join(differences)}. The checkpoint was deleted, and the table is unchanged."
         )
+
+
+class RepairRefusedError(DeltaSnapError):
+    """The log of the table at `path` cannot be repaired. reason, advice: why, and what can be done by hand."""
+
+    def __init__(self, *, path: str, reason: str, advice: str) -> None:
+        self.path, self.reason, self.advice = path, reason, advice
+        super().__init__(f"The log of the Delta table at {path} cannot be repaired: {reason} {advice}".strip())
 
 
 class CorruptLogError(DeltaSnapError):

@@ -20,6 +20,7 @@ from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvid
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_features import properties_in_force
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import LogStore
@@ -48,6 +49,16 @@ class NonFileActions:
     metadata: Metadata | None = None
     transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: SnapshotState) -> NonFileActions:
+        """Return the non-file actions of a computed state."""
+        return cls(
+            protocol=state.protocol,
+            metadata=state.metadata,
+            transactions={transaction.app_id: transaction for transaction in state.set_transactions},
+            domains={domain.domain: domain for domain in state.domain_metadata},
+        )
 
     @property
     def configuration(self) -> Mapping[str, str]:

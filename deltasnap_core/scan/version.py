@@ -121,6 +121,9 @@ class Version(Files, Protocol):
     def state(self) -> Answer[SnapshotState]:
         """Return the computed state."""
 
+    def file_actions(self) -> DataFrame | None:
+        """Return the reconciled file actions (FULL), including expired tombstones; None: there are none."""
+
     @property
     def actions(self) -> DataFrame:
         """The reconciled state as actions, for the caller: see `Snapshot.state`."""

@@ -34,6 +34,7 @@ from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.tables.history_frame import history_frame
+from deltasnap_core.snapshot.checkpoints.checkpoint_permission import check_not_protected, check_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
@@ -278,8 +279,12 @@ class DeltaLog:
         if newest.version < 0:
             raise DeltaTableNotFoundError(path=self._context.table_log.table_path)
         snapshot = newest if version in (None, newest.version) else self.get_snapshot_at(version)
-        storage = WritableFiles(self.path, self._context.files.storage_options)
-        return CheckpointWriter(context=self._context, storage=storage, snapshot=snapshot, newest=newest).write()
+        for each in (newest.log.read(), snapshot.log.read()):  # a wrong checksum must not allow what the log forbids
+            check_writer(each.table_path, each.version, each.protocol, each.metadata, each.place_of_metadata)
+        check_not_protected(self._context.table_log.table_path, snapshot.version, newest.protocol, newest.metadata)
+        storage, segment = WritableFiles(self.path, self._context.files.storage_options), snapshot.log_segment
+        read = (*segment.deltas, *segment.checkpoint_provider.files)
+        return CheckpointWriter(context=self._context, storage=storage, snapshot=snapshot, read=read).write()
 
     def file_changes(self, from_version: int, to_version: int, *, options: ScanOptions | None = None) -> FileChanges:
         """Return the files that were added or removed, net, from one version to another.

@@ -160,6 +160,10 @@ class ReplayedVersion:
         """The computed state; if not computed yet, that of an earlier version; None: neither is known."""
         return self.computed if ReplayedVersion.computed.is_computed(self) else self.known
 
+    def file_actions(self) -> DataFrame | None:
+        """Return the reconciled file actions (FULL), including expired tombstones; None: there are none."""
+        return self._reconciled(StatsPolicy.ALL)
+
     @once
     def actions(self) -> DataFrame:
         """The reconstructed state as actions."""

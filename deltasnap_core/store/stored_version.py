@@ -51,7 +51,6 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.rows.driver_rows import DriverRows, selected_columns
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.common_version import is_version_of
@@ -214,6 +213,11 @@ class StoredVersion:
     def state(self) -> Answer[SnapshotState]:
         """Return the computed state, as stored."""
         return Answer(value=self.computed_state, computed_by=self.manifest.computed_by or "an earlier release")
+
+    def file_actions(self) -> DataFrame | None:
+        """Return the reconciled file actions (FULL), including expired tombstones; None: there are none."""
+        with self._reading():
+            return self.spark_rows.state_of(self.manifest)
 
     @property
     def actions(self) -> DataFrame:
@@ -398,7 +402,7 @@ class StoredVersion:
 
     @property
     def _non_file(self) -> NonFileActions:
-        return non_file_actions_of(self.computed_state)
+        return NonFileActions.of(self.computed_state)
 
     @property
     def _live(self) -> DataFrame:

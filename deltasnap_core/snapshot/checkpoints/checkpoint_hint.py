@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, CheckpointKind
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.urls import is_local, join_url, split_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
 _log = logger_of(__name__)
+
+
+def hint_of(checkpoint: CheckpointProvider, num_actions: int | None) -> LastCheckpointInfo:
+    """Return the hint to a checkpoint. num_actions: in it, with those of its sidecars; None: unknown."""
+    top, is_v2 = checkpoint.files[0], checkpoint.kind is CheckpointKind.UUID
+    v2 = {"path": top.name, "sizeInBytes": top.size, "modificationTime": top.modification_time}
+    return LastCheckpointInfo(
+        version=checkpoint.version,
+        size=num_actions,
+        parts=len(checkpoint.files) if checkpoint.kind is CheckpointKind.MULTIPART else None,
+        v2_checkpoint=v2 if is_v2 else None,
+    )
 
 
 def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:

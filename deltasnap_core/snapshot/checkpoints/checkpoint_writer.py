@@ -8,19 +8,14 @@ Source: PROTOCOL.md, Checkpoints; V2 Spec; Last Checkpoint File. Delta's `Checkp
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pyspark.sql import DataFrame, Observation
 
-from deltasnap_core.errors import (
-    CheckpointMismatchError,
-    CorruptLogError,
-    ProtectedVersionError,
-    StorageError,
-    UnsupportedSettingError,
-)
+from deltasnap_core.errors import CheckpointMismatchError, CorruptLogError, StorageError, UnsupportedSettingError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.changing_log import check_unchanged
@@ -28,34 +23,30 @@ from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.non_file_actions import load_non_file_actions
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import (
     SIDECAR_FOLDER,
     CheckpointKind,
+    LogFileKind,
+    ParsedLogPath,
     checkpoint_file,
     commit_version,
     uuid_checkpoint_file,
 )
-from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
-from deltasnap_core.protocol.properties.table_config import (
-    check_checkpoint_properties,
-    checkpoint_policy,
-    protected_checkpoints_before,
-)
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
+from deltasnap_core.protocol.properties.table_config import checkpoint_policy
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
-from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
+from deltasnap_core.scan.table_version import TableVersion
+from deltasnap_core.scan.version import Version
+from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, hint_of, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.computed_state import compute_state
-from deltasnap_core.snapshot.replayed_version import ReplayedVersion
-from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
@@ -93,37 +84,28 @@ class _Draft:
 class CheckpointWriter:
     """Writes the checkpoint of one version.
 
-    snapshot: the version, with the retention of its table. newest: the latest version, whose protocol is checked too.
+    snapshot: the version, of the log or of a store. Its retention decides which tombstones are left out.
+    read:     files of the log that the version depends on: nothing is written if one of them has changed.
+    damaged:  checkpoint files of the version that cannot be read, each with a new name, which no reader opens. They are
+              renamed right before the new checkpoint is put in place.
     """
 
     context: TableContext
     storage: WritableFiles
-    snapshot: Snapshot
-    newest: Snapshot
+    snapshot: TableVersion
+    read: tuple[FileStatus, ...]
+    damaged: Mapping[FileStatus, str] = field(default_factory=dict)
 
     def write(self) -> WrittenCheckpoint:
         """Write the checkpoint unless the version has one. See `DeltaLog.checkpoint`."""
-        self._check_allowed()
         if (existing := self._existing()) is not None:
+            self._rename_damaged()
             return WrittenCheckpoint.existing(existing)
         staging = join_url(self._log_path, f"{TEMPORARY_PREFIX}checkpoint-{uuid4().hex}")
         try:
             return self._written(staging)
         finally:
             self.storage.delete_folder(staging)
-
-    def _check_allowed(self) -> None:
-        for each in (self.newest, self.snapshot):
-            log = each.log.read()  # a wrong checksum must not allow what the protocol forbids
-            check_writable(log.protocol, path=self._table_path, version=each.version)
-            try:
-                check_checkpoint_properties(log.metadata.configuration)
-            except ValueError as error:
-                path, line = log.place_of_metadata
-                raise CorruptLogError(path=path, line=line, reason=f"version {each.version}: {error}") from error
-        before = protected_checkpoints_before(self.newest.metadata.configuration)
-        if "checkpointProtection" in self.newest.protocol.features and self._version < before:
-            raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)
 
     def _check_times(self) -> None:
         """Raise UnsupportedSettingError if the session writes other dates and times than those of the rows."""
@@ -134,7 +116,8 @@ class CheckpointWriter:
                 raise UnsupportedSettingError(setting=f"{name}={value}", reason=reason)
 
     def _existing(self) -> CheckpointProvider | None:
-        listed = self.context.table_log.list(self._version).checkpoints
+        names = {file.name for file in self.damaged}
+        listed = self.context.table_log.list(self._version).without_checkpoints(names).checkpoints
         return next((checkpoint for checkpoint in listed if checkpoint.version == self._version), None)
 
     def _written(self, staging: str) -> WrittenCheckpoint:
@@ -157,14 +140,17 @@ class CheckpointWriter:
             return WrittenCheckpoint.existing(existing or self._winner(draft))
         return self._announced(draft, contents, expected)
 
-    def _draft(self, columns: CheckpointColumns, staging: str, version: ReplayedVersion) -> tuple[_Draft, FileDigest]:
-        log = version.log.replayable
-        with translated(log.files):
-            return self._v2(log, columns, staging) if self._is_v2 else self._classic(log, columns, staging)
+    def _draft(self, columns: CheckpointColumns, staging: str, version: Version) -> tuple[_Draft, FileDigest]:
+        session = self.context.session(_WORK)
+        with translated(*version.read_files):
+            files, observed = self._observed(version.file_actions(), columns)
+            if self._is_v2:
+                return self._v2(files, observed, columns, staging)
+            return self._classic(columns.all_rows(session, files, self._non_file), files, observed, staging)
 
-    def _classic(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
-        files, observed = self._files(log, columns)
-        rows = columns.all_rows(self.context.session(_WORK), files, self.snapshot.log.non_file)
+    def _classic(
+        self, rows: DataFrame, files: DataFrame | None, observed: Observation, staging: str
+    ) -> tuple[_Draft, FileDigest]:
         # Many: all tasks parse the statistics, one writes.
         in_one = rows.coalesce(1) if self._num_actions <= ACTIONS_A_SIDECAR else rows.repartition(1)
         (part,) = self._written_files(in_one, staging)
@@ -172,9 +158,10 @@ class CheckpointWriter:
         target = join_url(self._log_path, checkpoint_file(self._version))
         return _Draft(top_level=part, provider=self._provider(part), target=target), digest
 
-    def _v2(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
+    def _v2(
+        self, files: DataFrame | None, observed: Observation, columns: CheckpointColumns, staging: str
+    ) -> tuple[_Draft, FileDigest]:
         count = max(1, -(-self._num_actions // ACTIONS_A_SIDECAR))
-        files, observed = self._files(log, columns)
         parts, digest = list[FileStatus](), NO_FILES
         if files is not None:
             in_files = files.coalesce(1) if count == 1 else files.repartition(count, "path_key")
@@ -192,7 +179,7 @@ class CheckpointWriter:
     def _v2_draft(self, sidecars: tuple[FileStatus, ...], staging: str) -> _Draft:
         metadata, version = self.snapshot.metadata, self._version
         actions = [{"checkpointMetadata": {"version": version}}, *map(_sidecar_action, sidecars)]
-        lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self.snapshot.log.non_file.rows()))
+        lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self._non_file.rows()))
         top_level = join_url(staging, "top-level.json")
         self.storage.write(top_level, lines.encode())
         # The name is the same for every writer, so that only one of several concurrent writers puts its file in place.
@@ -205,13 +192,13 @@ class CheckpointWriter:
             sidecars=sidecars,
         )
 
-    def _files(self, log: LoadedLog, columns: CheckpointColumns) -> tuple[DataFrame | None, Observation]:
-        """Return the file actions (None: there are none), and what observes their digest while Spark writes them."""
-        reader, observed = self.context.reader(self.context.session(_WORK)), Observation()
-        files = reconciled_files(reader, log, partitions=self.context.options.snapshot_partitions)
+    def _observed(self, files: DataFrame | None, columns: CheckpointColumns) -> tuple[DataFrame | None, Observation]:
+        """Return file actions without expired tombstones, and what observes their digest while Spark writes them."""
+        observed = Observation()
         if files is None:
             return None, observed
-        return FULL.unexpired(files, self._retention).observe(observed, *columns.digest()), observed
+        retention = self.snapshot.versions.version.retention
+        return FULL.unexpired(files, retention).observe(observed, *columns.digest()), observed
 
     def _written_files(self, rows: DataFrame, staging: str) -> list[FileStatus]:
         """Write rows into a new folder. Return its files with rows."""
@@ -257,21 +244,37 @@ class CheckpointWriter:
         return contents
 
     def _segment_of(self, provider: CheckpointProvider) -> LogSegment:
-        return replace(self.snapshot.log_segment, deltas=(), checkpoint_provider=provider, compactions=())
+        return LogSegment(
+            log_path=self._log_path,
+            version=self._version,
+            deltas=(),
+            checkpoint_provider=provider,
+            last_commit_timestamp=provider.files[0].modification_time,
+        )
 
     def _check_log_unchanged(self) -> None:
-        segment = self.snapshot.log_segment
-        commits = {commit_version(commit.path): commit for commit in segment.deltas}
+        kinds = {file: parsed.kind for file in self.read if (parsed := ParsedLogPath.parse(file.name)) is not None}
+        checkpoint = [file for file, kind in kinds.items() if kind is LogFileKind.CHECKPOINT]
+        commits = {commit_version(file.path): file for file in self.read if file not in checkpoint}
         read = LogListing(log_path=self._log_path, commits=commits, checkpoints=(), compactions=(), checksums={})
-        now = self.context.table_log.list(min(commits, default=self._version))
-        check_unchanged(read, now, segment.checkpoint_provider.files)
+        check_unchanged(read, self.context.table_log.list(min(commits, default=self._version)), checkpoint)
 
     def _placed(self, draft: _Draft) -> bool:
+        self._rename_damaged()
         drop_side_file(self.storage, draft.target)
         if self.storage.move_new(draft.top_level.path, draft.target):
             return True
         # If the storage fails after the move, it reports the name as taken, perhaps by this very file.
         return bool(draft.sidecars) and self.storage.read(draft.target) == self.storage.read(draft.top_level.path)
+
+    def _rename_damaged(self) -> None:
+        """Rename the damaged files, unless another process has replaced or renamed them."""
+        for file, name in self.damaged.items():
+            target = join_url(self._log_path, name)
+            if self.storage.status(file.path) == file:
+                if not self.storage.move_new(file.path, target):
+                    raise StorageError(path=target, reason="expected no file of this new name")
+                _log.info("Renamed the damaged file %s to %s", redacted(file.path), name)
 
     def _discard(self, draft: _Draft) -> None:
         """Delete the sidecars of a draft that is not in place. Keep them if this is uncertain."""
@@ -298,13 +301,10 @@ class CheckpointWriter:
             num_of_add_files=state.num_of_files,
         )
         _log.info("Wrote the checkpoint %s", redacted(draft.target))
-        v2 = {"path": placed.name, "sizeInBytes": placed.size, "modificationTime": placed.modification_time}
-        hint = LastCheckpointInfo(
-            version=written.version,
-            size=written.num_of_actions,
+        hint = replace(
+            hint_of(self._provider(placed), written.num_of_actions),
             size_in_bytes=written.size_in_bytes,
             num_of_add_files=written.num_of_add_files,
-            v2_checkpoint=v2 if self._is_v2 else None,
         )
         return replace(written, is_hint_written=write_hint(self.storage, self.context.table_log, hint))
 
@@ -340,8 +340,8 @@ class CheckpointWriter:
         return self.snapshot.version
 
     @property
-    def _retention(self) -> Retention:
-        return Retention.after(self.snapshot.min_file_retention_timestamp)
+    def _non_file(self) -> NonFileActions:
+        return NonFileActions.of(self.snapshot.computed_state)
 
     @property
     def _log_path(self) -> str:
@@ -363,8 +363,8 @@ def _names_any(content: bytes, sidecars: tuple[FileStatus, ...]) -> bool:
 
 def _differences(expected: SnapshotState, found: SnapshotState, *, ignored: tuple[str, ...]) -> list[str]:
     differences = []
-    for field in fields(SnapshotState):
-        one, other = getattr(expected, field.name), getattr(found, field.name)
-        if field.name not in ignored and one != other:
-            differences.append(f"{field.name}: expected {one}, found {other}" if isinstance(one, int) else field.name)
+    for name in (each.name for each in fields(SnapshotState) if each.name not in ignored):
+        one, other = getattr(expected, name), getattr(found, name)
+        if one != other:
+            differences.append(f"{name}: expected {one}, found {other}" if isinstance(one, int) else name)
     return differences

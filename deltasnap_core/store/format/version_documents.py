@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.storage.log_store import FileStatus
@@ -117,16 +116,6 @@ def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) ->
     """
     part = manifest.parts.get(DELTAS, Part())
     return {commit_version(name): (size, time) for name, (size, time) in part.resolve(documents).items()}
-
-
-def non_file_actions_of(state: SnapshotState) -> NonFileActions:
-    """Return the non-file actions of a computed state."""
-    return NonFileActions(
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transactions={transaction.app_id: transaction for transaction in state.set_transactions},
-        domains={domain.domain: domain for domain in state.domain_metadata},
-    )
 
 
 def _split_state(state: SnapshotState) -> tuple[JsonObject, dict[str, JsonObject]]:

@@ -188,7 +188,7 @@ def _is_stored_commit(
     identity = None if manifest.identity is None else manifest.identity.commit
     if not verify or (is_same_time and (identity is None or commit.size > LARGE_COMMIT_BYTES)):
         return True
-    return identity is not None and _digest(store, commit) == identity.digest
+    return identity is not None and digest_of_commit(store, commit) == identity.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +322,8 @@ def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool
     return None
 
 
-def _digest(store: LogStore, commit: FileStatus) -> str | None:
+def digest_of_commit(store: LogStore, commit: FileStatus) -> str | None:
+    """Return the SHA-256 of a commit, in hex; None: it is gone."""
     try:
         if commit.size <= LARGE_COMMIT_BYTES:
             return digest_of(store.read_bytes(commit.path))

@@ -14,7 +14,7 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject
-from deltasnap_core.store.format.version_documents import computed_state_of, non_file_actions_of
+from deltasnap_core.store.format.version_documents import computed_state_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def read_new_versions(
     batch = log_range.read_commits(first, last)
     known = computed_state_of(previous, documents)
     commits = CommitFacts.of(batch, None if known.metadata is None else known.metadata.schema_string)
-    non_file = log_range.non_file_actions(non_file_actions_of(known), batch, first, last)
+    non_file = log_range.non_file_actions(NonFileActions.of(known), batch, first, last)
     timestamps = log_range.timestamps(non_file, commits.infos)
     expiry_times = times_of_expiry(timestamps, now_ms)
     retentions = {version: retention_at(actions, expiry_times[version]) for version, actions in non_file.items()}

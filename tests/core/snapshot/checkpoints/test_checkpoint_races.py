@@ -105,7 +105,8 @@ class MortalFiles(WritableFiles):
 def writer(spark: SparkSession, log: Path, storage: WritableFiles) -> CheckpointWriter:
     delta_log = log_of(spark, log)
     snapshot = delta_log.update()
-    return CheckpointWriter(context=delta_log.context, storage=storage, snapshot=snapshot, newest=snapshot)
+    read = snapshot.log_segment.deltas
+    return CheckpointWriter(context=delta_log.context, storage=storage, snapshot=snapshot, read=read)
 
 
 def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[int, int]:

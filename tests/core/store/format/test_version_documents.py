@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
@@ -21,7 +22,6 @@ from deltasnap_core.store.format.version_documents import (
     deltas_of,
     last_commit_file_of,
     log_segment_of,
-    non_file_actions_of,
 )
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, metadata, protocol
 from tests.core.store.format.version_documents_builders import manifest_of
@@ -193,6 +193,6 @@ def test_files_elsewhere_keep_their_urls() -> None:
 
 
 def test_non_file_actions_match_the_state() -> None:
-    actions = non_file_actions_of(state_of())
+    actions = NonFileActions.of(state_of())
     assert (list(actions.transactions), list(actions.domains)) == (["app00000", "app00001"], ["d"])
     assert actions.metadata == state_of().metadata
