@@ -65,10 +65,6 @@ from .storage.log_store import (
 )
 from .store.fleet.fleet_row import FleetRow as FleetRow
 from .store.format.manifest import VersionManifest as VersionManifest
-from .store.repair import (
-    Repair as Repair,
-    repair_table as repair_table,
-)
 from .store.snapshot_store import SnapshotStore as SnapshotStore
 
 __version__: str

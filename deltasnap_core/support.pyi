@@ -123,6 +123,7 @@ from .store.fleet.table_level import (
 )
 from .store.format.layout import ManifestName as ManifestName
 from .store.format.manifest import VersionChanges as VersionChanges
+from .store.repair import Repair as Repair
 from .store.versions.common_version import (
     CommonVersion as CommonVersion,
     LogRelation as LogRelation,

@@ -25,6 +25,7 @@ from deltasnap_assets.command.commands.driver_commands import diff, doctor, flee
 from deltasnap_assets.command.commands.local_commands import demo, ui
 from deltasnap_assets.command.commands.metadata_command import table
 from deltasnap_assets.command.commands.refresh_command import refresh
+from deltasnap_assets.command.commands.repair_command import repair
 from deltasnap_assets.command.commands.scan_command import scan
 from deltasnap_assets.command.commands.settings_commands import alerts, config
 from deltasnap_assets.command.commands.size_command import size
@@ -112,7 +113,7 @@ def _show_version(wanted: bool) -> None:
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
     *(inspect_table, history, diff, scan, changes, table, bisect),
-    *(checkpoint, vacuum, verify, size),
+    *(checkpoint, repair, vacuum, verify, size),
     *(check, fleet, doctor),
 )
 """In the order of the help: start, read a table, maintain it, operate."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from deltasnap_core.errors import LogChangedError, RepairRefusedError
+from deltasnap_core.errors import ActionNotFoundError, LogChangedError, RepairRefusedError
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
@@ -26,6 +26,7 @@ from deltasnap_core.once import once
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.scan.table_version import TableVersion
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import hint_of, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_permission import check_not_protected, check_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
@@ -35,8 +36,14 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.versions.common_version import CommonVersion, LogRelation, digest_of_commit, is_version_of
+from deltasnap_core.store.versions.common_version import (
+    CommonVersion,
+    LogRelation,
+    digest_of_commit,
+    find_common_version,
+    is_version_of,
+)
+from deltasnap_core.store.versions.stored_table import StoredTable
 
 _DAMAGED_PREFIX = ".damaged-"
 _RESTORE = "Restore {file} from a backup of the log."
@@ -87,46 +94,29 @@ class Repair:
         }
 
 
-def repair_table(store: SnapshotStore, table: str, log: DeltaLog, *, write: bool = False) -> Repair:
-    """Return what makes the latest version of a damaged log readable for every reader, and write it on request.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LogRepair:
+    """The repair of one log: see `SnapshotStore.repair`. Create it with `of`.
 
-    The version of the checkpoint is the smallest stored one after the last damage whose commit, with the digest of the
-    stored one, and all later commits are whole. Versions before it stay unreadable in the log.
-    table: its name in the store. The log may be at another path than when it was stored: its content decides.
-    write: False: only plan. Other writers may commit meanwhile. A process that is killed leaves the log at least as
-           readable as before.
-    Errors: RepairRefusedError with what can be done by hand; those of DeltaLog.checkpoint, and CorruptStoreError.
+    listing, condition: of the whole log.
     """
-    context = log.context
-    listing = context.table_log.list()
-    repair = _Repairer(
-        store=store,
-        name=table,
-        log=log,
-        listing=listing,
-        condition=context.table_log.condition(listing, first=0),
-        storage=WritableFiles(context.table_log.log_path, context.files.storage_options),
-    )
-    return repair.written() if write else repair.plan()
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Repairer:
-    """Plans and writes one repair. listing, condition: of the whole log."""
-
-    store: SnapshotStore
-    name: str
+    stored: StoredTable
     log: DeltaLog
     listing: LogListing
     condition: TableCondition
-    storage: WritableFiles
 
+    @classmethod
+    def of(cls, stored: StoredTable, log: DeltaLog) -> LogRepair:
+        """Return the repair of a log from the stored versions of a table. Reads the whole log."""
+        table_log = log.context.table_log
+        listing = table_log.list()
+        return cls(stored=stored, log=log, listing=listing, condition=table_log.condition(listing, first=0))
+
+    @once
     def plan(self) -> Repair:
-        """Return what would be written. Errors: RepairRefusedError; those of `_check_writer`."""
-        if not self.condition.is_reachable:
-            raise self._refused(self.condition.text, "")
-        self._check_same_log()
-        chosen = self._chosen
+        """What is to be written. Errors: RepairRefusedError; those of `_check_writer`."""
+        chosen = self.chosen
         if chosen is not None:
             self._check_writer(chosen)
         return Repair(
@@ -138,31 +128,28 @@ class _Repairer:
             has_hint=self._is_hint_broken or (chosen is not None and chosen.version > max(self._sound, default=-1)),
         )
 
-    def written(self) -> Repair:
-        """Write what is planned, and return it. Errors: as `plan`; those of CheckpointWriter."""
-        planned, chosen = self.plan(), self._chosen
-        if not planned.is_needed:
-            return planned
-        checkpoint = None
-        if chosen is not None:
+    def written(self, version: TableVersion | None) -> Repair:
+        """Write what is planned. version: `chosen` of the store. Errors: as `plan`; those of CheckpointWriter."""
+        if not self.plan.is_needed:
+            return self.plan
+        context, checkpoint = self.log.context, None
+        storage = WritableFiles(context.table_log.log_path, context.files.storage_options)
+        if version is not None and self.chosen is not None:
+            read = (self.listing.commits[version.version],)
             writer = CheckpointWriter(
-                context=self.log.context,
-                storage=self.storage,
-                snapshot=self.store.version(self.name, chosen),
-                read=(self.listing.commits[chosen.version],),
-                damaged=self._renames,
+                context=context, storage=storage, snapshot=version, read=read, damaged=self._renames
             )
             checkpoint = writer.write()
-            self._check_still_same(chosen)
+            self._check_still_same(self.chosen)
         if self._is_hint_broken and (checkpoint is None or not checkpoint.is_hint_written):
-            self._write_hint()
-        return replace(planned, checkpoint=checkpoint, is_written=True)
+            self._write_hint(storage)
+        return replace(self.plan, checkpoint=checkpoint, is_written=True)
 
     def _check_same_log(self) -> None:
         """Raise RepairRefusedError unless the log is the stored one."""
         common = self._common
         if common.relation is LogRelation.NEW:
-            raise self._refused(f"the store has no version of {self.name}.", "Restore the log from a backup.")
+            raise self._refused(f"the store has no version of {self.stored.name}.", "Restore the log from a backup.")
         if common.relation is LogRelation.ROLLED_BACK:
             lost = common.lost or VersionRanges.of(range(self._latest + 1, (common.latest_stored or 0) + 1))
             raise self._refused(
@@ -175,8 +162,11 @@ class _Repairer:
             raise self._refused(f"{common}.", _NO_PROOF)
 
     @once
-    def _chosen(self) -> VersionManifest | None:
+    def chosen(self) -> VersionManifest | None:
         """The stored version of the checkpoint; None: no checkpoint is needed. Errors: RepairRefusedError."""
+        if not self.condition.is_reachable:
+            raise self._refused(self.condition.text, "")
+        self._check_same_log()
         found = self._first_verified()
         if found is None and not self._is_readable(self._latest):
             raise self._why_none()
@@ -199,7 +189,7 @@ class _Repairer:
         names = [each for each in self._common.names if each.version >= self._whole_from]
         after = [each for each in names if each.version > self._newest_damaged]
         for name in after + [each for each in names if each.version == self._newest_damaged]:
-            for manifest in self.store.table(self.name).read_sound_manifests([name]):
+            for manifest in self.stored.read_sound_manifests([name]):
                 if self._is_verified(manifest, self.listing.commits[manifest.version]):
                     return manifest
         return None
@@ -210,12 +200,12 @@ class _Repairer:
         if stored is None or commit.size != stored.size:
             return False
         is_same = digest_of_commit(self._table_log.store, commit) == stored.digest
-        return is_same and not self.store.table(self.name).missing_files([manifest])
+        return is_same and not self.stored.missing_files([manifest])
 
     def _check_later(self, manifest: VersionManifest) -> None:
         """Raise RepairRefusedError if a commit after a version differs from the stored one."""
         names = [name for name in self._common.names if name.version > manifest.version]
-        later = self.store.table(self.name).read_sound_manifests(names)
+        later = self.stored.read_sound_manifests(names)
         compare = partial(is_version_of, store=self._table_log.store, listing=self.listing)
         for found, is_same in zip(later, map_concurrently(compare, later), strict=True):
             if is_same is False:
@@ -240,16 +230,17 @@ class _Repairer:
     def _check_writer(self, chosen: VersionManifest) -> None:
         """Raise what DeltaLog.checkpoint raises for a table whose checkpoints deltasnap must not write."""
         path, place = self._table_log.table_path, (self._table_log.log_path, None)
-        stored = self.store.version(self.name, chosen)
-        newest = NonFileActions.of(stored.computed_state)
+        stored = newest = NonFileActions.of(self.stored.computed_states([chosen])[chosen.version])
         commits = self.listing.commits_between(chosen.version + 1, self._latest)
         for start in range(0, len(commits), COMMITS_AT_ONCE):
             batch = read_commits(self._table_log.store, commits[start : start + COMMITS_AT_ONCE])
             newest = newest.advanced_by(batch)
-        check_writer(path, chosen.version, stored.protocol, stored.metadata, place)
-        if newest.protocol is not None and newest.metadata is not None:
-            check_writer(path, self._latest, newest.protocol, newest.metadata, place)
-            check_not_protected(path, chosen.version, newest.protocol, newest.metadata)
+        for version, actions in ((chosen.version, stored), (self._latest, newest)):
+            if actions.protocol is None or actions.metadata is None:
+                raise ActionNotFoundError(action="protocol", version=version, path=path)
+            check_writer(path, version, actions.protocol, actions.metadata, place)
+            if actions is newest:
+                check_not_protected(path, chosen.version, actions.protocol, actions.metadata)
 
     def _check_still_same(self, manifest: VersionManifest) -> None:
         """Raise LogChangedError if the log was replaced while the checkpoint was written."""
@@ -261,26 +252,26 @@ class _Repairer:
                 path=self._table_log.log_path, file=before.name, expected=reason, found=f"{now.size} bytes"
             )
 
-    def _write_hint(self) -> None:
+    def _write_hint(self, storage: WritableFiles) -> None:
         """Write the hint to the newest sound checkpoint."""
         listing, store = self._table_log.list(), self._table_log.store
         checkpoint = next(each for each in listing.checkpoints if each not in self._damaged)
         contents = open_checkpoint(store, checkpoint, listing.log_path)
-        write_hint(self.storage, self._table_log, hint_of(checkpoint, contents.num_rows))
+        write_hint(storage, self._table_log, hint_of(checkpoint, contents.num_rows))
 
     @once
     def _renames(self) -> dict[FileStatus, str]:
         """The files of the damaged checkpoints of the chosen version, which no newer one hides, with unused names."""
-        if self._chosen is None:
+        if self.chosen is None:
             return {}
-        version = self._chosen.version
+        version = self.chosen.version
         damaged = [file for each in self._damaged if each.version == version for file in each.files]
         damaged += [file for empty, file in self._empty if empty == version]
         return {file: f"{_DAMAGED_PREFIX}{uuid4().hex[:8]}-{file.name}" for file in damaged}
 
     @once
     def _common(self) -> CommonVersion:
-        return self.store.common_version(self.name, self._table_log, self.listing)
+        return find_common_version(self.stored, self.stored.stored_versions(), self._table_log, self.listing)
 
     def _unreadable_before(self, end: int) -> VersionRanges:
         """Return the listed versions before one, and those between them, that need a lost or damaged commit."""
@@ -302,7 +293,7 @@ class _Repairer:
         found = {version for fault in reported for version in fault.where.versions}
         lost = {version for fault in empty for version in fault.where.versions if version in self.listing.commits}
         names = [name for name in self._common.names if name.version in lost]
-        for manifest in self.store.table(self.name).read_sound_manifests(names):
+        for manifest in self.stored.read_sound_manifests(names):
             if self._is_verified(manifest, self.listing.commits[manifest.version]):
                 lost.remove(manifest.version)
         return found | lost

@@ -55,6 +55,7 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.known_versions import versions_of_both
+from deltasnap_core.store.repair import LogRepair, Repair
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
@@ -199,8 +200,8 @@ class SnapshotStore:
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none have; None: the
         commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
-        found = self._version(table, version)
-        return found.actions_kept_by(_retention(min_file_retention_timestamp) or found.retention)
+        found, chosen = self._version(table, version), min_file_retention_timestamp
+        return found.actions_kept_by(found.retention if chosen is None else Retention.after(chosen))
 
     def all_files(self, table: str, version: VersionNumber) -> DataFrame:
         """Return the live files of a version, with the columns of ALL_FILES_SCHEMA."""
@@ -210,14 +211,11 @@ class SnapshotStore:
         self, table: str, version: VersionNumber, *, min_file_retention_timestamp: int | None = None
     ) -> DataFrame:
         """Return the tombstones that have not expired, with the columns of TOMBSTONES_SCHEMA; see `state`."""
-        return self._version(table, version).tombstones(_retention(min_file_retention_timestamp))
+        chosen = min_file_retention_timestamp
+        return self._version(table, version).tombstones(None if chosen is None else Retention.after(chosen))
 
     def read_arrow(
-        self,
-        table: str,
-        version: VersionNumber,
-        kind: RowKind = "all_files",
-        columns: Sequence[str] | None = None,
+        self, table: str, version: VersionNumber, kind: RowKind = "all_files", columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Return `all_files`, `tombstones` or `state` of a version in Arrow, in any order.
 
@@ -353,12 +351,7 @@ class SnapshotStore:
         if first > last:
             raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")
         return self.write_versions(
-            table,
-            log,
-            range(first, last + 1),
-            materialize_as=materialize_as,
-            on_progress=on_progress,
-            listing=listing,
+            table, log, range(first, last + 1), materialize_as=materialize_as, on_progress=on_progress, listing=listing
         )
 
     def write_versions(
@@ -438,6 +431,17 @@ class SnapshotStore:
         """Return the number of versions, generations and files of a table. Lists all files, reads every manifest."""
         return usage(self.table(table))
 
+    def repair(self, table: str, log: DeltaLog, *, write: bool = False) -> Repair:
+        """Return what makes a damaged log readable for every reader, and write it on request. Nothing is deleted.
+
+        That is a checkpoint of the smallest stored version after the last damage whose commit, with the digest of the
+        stored one, and all later commits are whole. The log may have been moved. Other writers may commit meanwhile.
+        Errors: RepairRefusedError with what to do by hand; those of DeltaLog.checkpoint; CorruptStoreError.
+        """
+        repair = LogRepair.of(self.table(table), log)
+        version = None if repair.chosen is None else self.version(table, repair.chosen)
+        return repair.written(version) if write else repair.plan
+
     def prune(
         self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
     ) -> PruneReport:
@@ -492,7 +496,3 @@ class SnapshotStore:
         if since is not None and since != last:
             return self._row_changes(table, since + 1, last, options)
         return stored_rows_as_inserts(self._version(table, last), options, unchanged=since == last)
-
-
-def _retention(chosen: int | None) -> Retention | None:
-    return None if chosen is None else Retention.after(chosen)

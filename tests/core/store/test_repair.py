@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from deltasnap_core import DeltaLog, Repair, SnapshotStore, TableLog, repair_table
+from deltasnap_core import DeltaLog, SnapshotStore, TableLog
 from deltasnap_core.errors import LogChangedError
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, checkpoint_file, commit_file
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
@@ -20,6 +20,7 @@ from deltasnap_core.scan.version import rows_in_arrow
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store import repair
+from deltasnap_core.store.repair import Repair
 from tests.builders import add, write_log
 from tests.checkpointing import by_oracle, commits_of, seen_by_deltalake
 from tests.core.store.repair_builders import (
@@ -58,7 +59,7 @@ def log(original: Path, tmp_path: Path) -> Path:
 def repaired(spark: SparkSession, log: Path) -> Repair:
     DeltaLog.clear_cache()
     store = SnapshotStore.open(spark, log.parent.parent / "store")
-    return repair_table(store, "t", DeltaLog.for_table(spark, log.parent), write=True)
+    return store.repair("t", DeltaLog.for_table(spark, log.parent), write=True)
 
 
 def seen(log: Path) -> tuple[Any, ...]:

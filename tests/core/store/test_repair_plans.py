@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core import Repair, SnapshotStore, TableLog, repair_table
+from deltasnap_core import SnapshotStore, TableLog
 from deltasnap_core.errors import RepairRefusedError, UnsupportedWriterError
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, checkpoint_file, commit_file
+from deltasnap_core.store.repair import Repair
 from tests.builders import add, content, protocol, write_log
 from tests.core.store.repair_builders import (
     DAMAGES,
@@ -33,7 +34,7 @@ def log(store: SnapshotStore, tmp_path: Path) -> Path:
 
 
 def plan(store: SnapshotStore, log: Path) -> Repair:
-    return repair_table(store, "t", log_without_spark(TableLog.for_path(log.parent)))
+    return store.repair("t", log_without_spark(TableLog.for_path(log.parent)))
 
 
 def files_of(log: Path) -> dict[str, bytes]:
