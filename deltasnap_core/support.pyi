@@ -23,7 +23,6 @@ from .log.condition.problem_kinds import (
 )
 from .log.listing.catalog_commits import asks_catalog as asks_catalog
 from .log.listing.log_listing import LogListing as LogListing
-from .log.polling.log_poll import LogPoll as LogPoll
 from .once import once as once
 from .protocol.actions import Format as Format
 from .protocol.log_files.file_names import (

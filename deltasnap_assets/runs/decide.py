@@ -127,9 +127,9 @@ def state_of(seen: Seen, now_ms: int) -> TableState:
     look = seen.look
     if look is not None and look.fault is not None:
         return TableState.BROKEN
-    if seen.news is None:
+    if seen.cursor is None:
         return TableState.NEW
-    if seen.news.status is not None or (look is not None and _is_due(look.at_ms, now_ms, LOOK_MS)):
+    if seen.news is not None or (look is not None and _is_due(look.at_ms, now_ms, LOOK_MS)):
         return TableState.BEHIND
     if seen.runs.silent and seen.missed is not None and not seen.missed.is_last_attempt:
         return TableState.RETRYING

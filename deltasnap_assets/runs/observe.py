@@ -22,7 +22,7 @@ from deltasnap_assets.runs.table_runs import MissedRun, TableRuns, failed_run
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import LogCursor, LogStatus, Problem, TableCondition
-from deltasnap_core.support import LastPoll, LogPoll, once
+from deltasnap_core.support import LastPoll, once
 
 
 class Asked(Enum):
@@ -94,9 +94,9 @@ class Seen:
         return replace(self).given(known=known, log=(self.status, stored))
 
     @once
-    def news(self) -> LogPoll | None:
-        """The new commits since the cursor: one small listing. None: the table is not followed yet."""
-        return None if self.cursor is None else log_of(self.table).poll(self.cursor)
+    def news(self) -> LogStatus | None:
+        """The new commits since the cursor: one small listing. None: there are none, or the table is not followed."""
+        return None if self.cursor is None else log_of(self.table).new_commits(self.cursor)
 
     @once
     def page(self) -> Page:
@@ -126,7 +126,7 @@ class Seen:
         Errors: DeltaSnapError.
         """
         _ = self.document, self.known  # first: a version that another process adds in the meantime is not lost
-        news = None if self.news is None else self.news.status
+        news = self.news
         if news is not None and not self.is_suspect and self._misses_only(news):
             return news, None
         status, stored = read_status(self.settings, self.table, examine=self.is_suspect)

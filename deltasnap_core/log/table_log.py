@@ -34,8 +34,8 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LogLoader
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import newest_protocol_and_metadata
-from deltasnap_core.log.polling.log_poll import LogCursor, LogPoll, LogStatus, continues_from, cursor_at
-from deltasnap_core.log.polling.new_commits import NewCommits, find_new_commits
+from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, continues_from, cursor_at
+from deltasnap_core.log.polling.new_commits import find_new_commits
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import redacted, safe_repr
@@ -265,11 +265,7 @@ class TableLog:
         )
 
     def new_commits(self, since: LogCursor) -> LogStatus | None:
-        """Return the new commits after a cursor; None: there are none. See `poll`."""
-        return self.poll(since).status
-
-    def poll(self, since: LogCursor) -> LogPoll:
-        """Return the new commits after a cursor, and the newest checkpoint that the poll saw.
+        """Return the new commits after a cursor; None: there are none.
 
         The cost of an idle poll does not depend on the length of the log. It is one listing from the commit of the
         cursor on. If the storage can only list whole folders, it is three small requests: that commit, the next one,
@@ -278,9 +274,6 @@ class TableLog:
         Errors: as `status`.
         """
         found = find_new_commits(self.builder, since.version)
-        return LogPoll(status=self._status_since(since, found), checkpoint=found.checkpoint)
-
-    def _status_since(self, since: LogCursor, found: NewCommits) -> LogStatus | None:
         if since.is_at(found.known):
             if found.later:
                 commits = {commit_version(commit.path): commit for commit in found.later}

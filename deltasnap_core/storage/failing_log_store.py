@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import Never
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.storage.log_store import FileStatus
 
 
 class FailingLogStore:
@@ -15,26 +13,7 @@ class FailingLogStore:
     def __init__(self, error: StorageError) -> None:
         self._error = error
 
-    def list_from(self, path: str) -> Iterator[FileStatus]:  # noqa: ARG002
-        """See LogStore."""
+    def _fail(self, *_: object, **__: object) -> Never:
         raise self._error
 
-    def lists_from_name(self, folder: str) -> bool:  # noqa: ARG002
-        """See LogStore."""
-        raise self._error
-
-    def status(self, path: str) -> FileStatus | None:  # noqa: ARG002
-        """See LogStore."""
-        raise self._error
-
-    def read_bytes(self, path: str) -> bytes:  # noqa: ARG002
-        """See LogStore."""
-        raise self._error
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes]:  # noqa: ARG002
-        """See LogStore."""
-        raise self._error
-
-    def open(self, path: str) -> BinaryIO:  # noqa: ARG002
-        """See LogStore."""
-        raise self._error
+    list_from = lists_from_name = status = read_bytes = read_many = open = _fail

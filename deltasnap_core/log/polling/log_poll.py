@@ -1,4 +1,4 @@
-"""The values of a poll: LogCursor, a position in a log; LogPoll, the news since a cursor; LogStatus, the versions."""
+"""The values of a poll: LogCursor, a position in a log; LogStatus, the versions of a log, or the new ones."""
 
 from __future__ import annotations
 
@@ -87,20 +87,6 @@ class LogStatus:
     commits: Mapping[int, FileStatus] = field(default_factory=dict, repr=False, compare=False)
     listing: LogListing | None = field(default=None, repr=False, compare=False)
     condition: TableCondition | None = field(default=None, repr=False, compare=False)
-
-
-@safe_repr
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPoll:
-    """The news in a log since a cursor.
-
-    status:     of the new commits; None: there are none.
-    checkpoint: identifies the newest checkpoint of the cursor's version or a later one; None: none was seen. Compare
-                it with that of the last poll: a writer writes a checkpoint after its commit.
-    """
-
-    status: LogStatus | None
-    checkpoint: str | None
 
 
 def cursor_at(store: LogStore, log_path: str, table_id: str, version: int) -> LogCursor:

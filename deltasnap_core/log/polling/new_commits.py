@@ -5,7 +5,6 @@ The cost depends on the number of new commits, not on the length of the log.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -29,14 +28,11 @@ class NewCommits:
     later:  the commits after it, ascending, up to the first missing one.
     is_cut: whether `later` is empty but there is a checkpoint of a later version, or a listing shows a later commit:
             the commits up to it are lost or cleaned up.
-    checkpoint: identifies the newest checkpoint of the known version or a later one; None: none was seen. It changes
-            with its files, or with the hint if that is what was read.
     """
 
     known: FileStatus | None
     later: tuple[FileStatus, ...]
     is_cut: bool
-    checkpoint: str | None = None
 
 
 def find_new_commits(builder: LogSegmentBuilder, version: int) -> NewCommits:
@@ -70,12 +66,7 @@ def _listed(builder: LogSegmentBuilder, version: int) -> NewCommits:
         return NewCommits(known=None, later=(), is_cut=False)
     later = tuple(_contiguous(listing.commits.items(), version + 1))
     latest = version if listing.latest_version is None else listing.latest_version
-    return NewCommits(
-        known=listing.commits.get(version),
-        later=later,
-        is_cut=latest > version and not later,
-        checkpoint=listing.newest_checkpoint,
-    )
+    return NewCommits(known=listing.commits.get(version), later=later, is_cut=latest > version and not later)
 
 
 def _requested_by_name(builder: LogSegmentBuilder, version: int) -> NewCommits:
@@ -84,10 +75,7 @@ def _requested_by_name(builder: LogSegmentBuilder, version: int) -> NewCommits:
     if len(later) == _MAX_PROBES:
         later = (*later, *_list_contiguous(builder.store, builder.log_path, version + 1 + _MAX_PROBES))
     hint = None if later else builder.read_hint()
-    if hint is None or hint.version < version:
-        return NewCommits(known=known, later=later, is_cut=False)
-    checkpoint = hashlib.sha256(repr(hint).encode()).hexdigest()[:40]
-    return NewCommits(known=known, later=later, is_cut=hint.version > version, checkpoint=checkpoint)
+    return NewCommits(known=known, later=later, is_cut=hint is not None and hint.version > version)
 
 
 def _probe(store: LogStore, log_path: str, first: int) -> Iterator[FileStatus]:

@@ -39,7 +39,7 @@ from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
-from deltasnap_core.support import CommonVersion, LastPoll, LogPoll, LogRelation, ManifestName
+from deltasnap_core.support import CommonVersion, LastPoll, LogRelation, ManifestName
 from tests.assets.checks.known import condition, counted, fault
 from tests.assets.runs.condition.poll_records_builders import WARNING, noted
 
@@ -54,8 +54,7 @@ DONE = Known(versions=VERSIONS, done=frozenset(VERSIONS), table_id="g")
 DOCUMENT = LastPoll(
     polled_at_ms=NOW, examined_at_ms=NOW, latest_version=3, checked_version=3, examined_checkpoint="3.checkpoint"
 )
-IDLE = LogPoll(status=None, checkpoint="3.checkpoint")
-NEWS = LogPoll(status=LogStatus(table_id="g", latest=4, versions=(4,)), checkpoint=None)
+NEWS = LogStatus(table_id="g", latest=4, versions=(4,))
 FAILED = failed_run_problem("run-1", "No space left.", [2, 3])
 DAMAGE = condition(fault(ProblemKind.CORRUPT_COMMIT, versions=VersionRanges(((2, 3),))), latest=3)
 
@@ -77,7 +76,7 @@ def seen(asked: Asked = Asked.TICK, *, fields: Mapping[str, Any] | None = None, 
     values: dict[str, Any] = {"table": TABLE, "asked": asked, "cursor": FOLLOWED, **(fields or {})}
     found = Seen(settings=Settings(tables=(TABLE,)), instance=cast(Any, None), **values)
     known: dict[str, Any] = {
-        "news": IDLE,
+        "news": None,
         "page": Page(),
         "known": DONE,
         "document": DOCUMENT,
@@ -174,7 +173,7 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
         ["say: Run run-1 of events is in progress."],
     ),
     "tick: new commits": (
-        seen(news=NEWS, log=(NEWS.status, None)),
+        seen(news=NEWS, log=(NEWS, None)),
         ["partitions: drop [], add [4]", "request 4 to 4", "follow 4"],
     ),
     "tick: new commits after a failed run": (
@@ -182,7 +181,7 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
         ["partitions: drop [], add [4]", "request 2 to 4", "follow 4"],
     ),
     "tick: a table that was never followed": (
-        seen(fields={"cursor": None}, news=None, known=Known()),
+        seen(fields={"cursor": None}, known=Known()),
         ["partitions: drop [], add [0, 1, 2, 3]", "request 0 to 3", "follow 3"],
     ),
     "tick: a failed run that the page does not show": (
@@ -212,7 +211,7 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
         ["looked", WAITS],
     ),
     "tick: the latest version is not wanted yet": (
-        seen(fields={"table": LATE, "cursor": None}, news=None, known=Known()),
+        seen(fields={"table": LATE, "cursor": None}, known=Known()),
         ["partitions: drop [], add []", "follow None", "looked", f"say: {LATE.why_none_wanted(3)}"],
     ),
     "tick: a table that is broken waits": (
@@ -278,7 +277,7 @@ def test_steps_follow_from_what_was_seen(case: str) -> None:
 
 
 STATES: dict[str, tuple[Seen, TableState]] = {
-    "never followed": (seen(fields={"cursor": None}, news=None), TableState.NEW),
+    "never followed": (seen(fields={"cursor": None}), TableState.NEW),
     "lost": (seen(document=None), TableState.NEW),
     "no new commits": (seen(), TableState.FOLLOWING),
     "new commits": (seen(news=NEWS), TableState.BEHIND),

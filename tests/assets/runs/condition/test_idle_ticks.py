@@ -21,11 +21,10 @@ from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.memory import LongRead
 from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_core import LogCursor
+from deltasnap_core import LogCursor, LogStatus
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.support import LogPoll
 from tests.assets.followed_table import forget_looks, write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks
@@ -107,15 +106,15 @@ def all_ended(reads: Mapping[Any, LongRead]) -> None:
 
 def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], Event]:
     """Polls that do not end until the event is set, in ticks of 0.1 s. And the versions that they start from."""
-    started, end, poll = list[int](), Event(), TableLog.poll
+    started, end, new_commits = list[int](), Event(), TableLog.new_commits
 
-    def slow(table_log: TableLog, since: LogCursor) -> LogPoll:
+    def slow(table_log: TableLog, since: LogCursor) -> LogStatus | None:
         started.append(since.version)
         end.wait(60)
-        return poll(table_log, since)
+        return new_commits(table_log, since)
 
     monkeypatch.setattr(polls, "_MAX_SECONDS", 0.1)
-    monkeypatch.setattr(TableLog, "poll", slow)
+    monkeypatch.setattr(TableLog, "new_commits", slow)
     return started, end
 
 
