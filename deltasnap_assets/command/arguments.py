@@ -32,6 +32,13 @@ def timestamp_argument(text: str, option: str = "--timestamp") -> int:
         raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint=option) from error
 
 
+def time_of_version(version: int | None, timestamp: str | None) -> int | None:
+    """Return the time (ms) that selects a version; None: the version does. Errors: typer.BadParameter for both."""
+    if version is not None and timestamp is not None:
+        raise typer.BadParameter("Give --version or --timestamp, not both.")
+    return None if timestamp is None else timestamp_argument(timestamp)
+
+
 def _time(text: str) -> datetime:
     if not text.isdecimal() or len(text) == len("yyyyMMdd"):
         return datetime.fromisoformat(text)
@@ -67,6 +74,15 @@ def _none_empty(paths: list[str]) -> list[str]:
     return [_not_empty(path) for path in paths]
 
 
+AtVersion = Annotated[
+    int | None, typer.Option("--version", metavar="N", min=0, help="The version. Default: the latest.")
+]
+AtTime = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp", metavar="TIME", help="The version at this time (ISO 8601; without an offset: local time)."
+    ),
+]
 TablePath = Annotated[
     str,
     typer.Argument(

@@ -7,12 +7,14 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from deltasnap_assets.command.arguments import (
+    AtTime,
+    AtVersion,
     InCatalog,
     StorageOptions,
     TablePath,
     column_names,
     table_at,
-    timestamp_argument,
+    time_of_version,
 )
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
@@ -37,13 +39,8 @@ _NAMES = ", ".join(get_args(MetadataTable))
 def table(
     path: TablePath,
     name: Annotated[MetadataTable, typer.Argument(metavar="NAME", help=f"The metadata table: {_NAMES}.")],
-    version: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The version to read. Default: the latest.")
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Read the version at this time (ISO 8601; without an offset: local time)."),
-    ] = None,
+    version: AtVersion = None,
+    timestamp: AtTime = None,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="A condition on the columns of the metadata table. Needs Spark.")
     ] = None,
@@ -58,12 +55,10 @@ def table(
 
     `history`, `properties`, and `files` of a version with up to 50,000 file actions, need no Spark.
     """
-    if version is not None and timestamp is not None:
-        raise typer.BadParameter("Give --version or --timestamp, not both.")
+    timestamp_ms = time_of_version(version, timestamp)
     path, options = table_at(path, option, catalog)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
-    timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.metadata_view import write_metadata_table
     from deltasnap_assets.command.views.scan_view import ScanRequest
 

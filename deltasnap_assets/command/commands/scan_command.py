@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from deltasnap_assets.command.arguments import (
+    AtTime,
+    AtVersion,
     InCatalog,
     StorageOptions,
     TablePath,
     column_names,
     table_at,
-    timestamp_argument,
+    time_of_version,
 )
 from deltasnap_assets.command.rows.row_options import (
     FormatOption,
@@ -24,13 +26,8 @@ from deltasnap_assets.command.rows.row_options import (
 
 def scan(
     path: TablePath,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The version to read. Default: the latest.")
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Read the version at this time (ISO 8601; without an offset: local time)."),
-    ] = None,
+    version: AtVersion = None,
+    timestamp: AtTime = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="A condition on the table's columns.")] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Columns, separated by commas; fields as address.city.")
@@ -70,15 +67,13 @@ def scan(
     Rows go to stdout, all other output to stderr. CSV, JSON and Parquet have exact values. All rows of the output are
     held in memory.
     """
-    if version is not None and timestamp is not None:
-        raise typer.BadParameter("Give --version or --timestamp, not both.")
+    timestamp_ms = time_of_version(version, timestamp)
     is_gate = min_skipped is not None or assert_statistics
     if is_gate and not explain:
         raise typer.BadParameter("Give --explain too.", param_hint="--min-skipped, --assert-statistics")
     path, options = table_at(path, option, catalog)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
-    timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.scan_view import ScanRequest, explain_scan, scan_rows
 
     request = ScanRequest(

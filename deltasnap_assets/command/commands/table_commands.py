@@ -6,23 +6,24 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import InCatalog, StorageOptions, TablePath, table_at, timestamp_argument
+from deltasnap_assets.command.arguments import (
+    AtTime,
+    AtVersion,
+    InCatalog,
+    StorageOptions,
+    TablePath,
+    table_at,
+    time_of_version,
+)
 from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.output import AsJson, Form, chosen_format, print_json
 from deltasnap_assets.quantities import HOUR_MS, counted
 
-_Version = Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")]
-
 
 def inspect_table(
     path: TablePath,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The version to show. Default: the latest.")
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Show the version at this time (ISO 8601; without an offset: local time)."),
-    ] = None,
+    version: AtVersion = None,
+    timestamp: AtTime = None,
     option: StorageOptions = None,
     catalog: InCatalog = None,
     commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
@@ -34,11 +35,9 @@ def inspect_table(
     Faults of the table come first, on stderr. If the latest version cannot be read, shows the newest readable one.
     Exits with 1 unless the requested version is shown completely.
     """
-    if version is not None and timestamp is not None:
-        raise typer.BadParameter("Give --version or --timestamp, not both.")
+    timestamp_ms = time_of_version(version, timestamp)
     is_json = chosen_format(form, as_json, has_rows=False) == "json"
     path, options = table_at(path, option, catalog)
-    timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
     from deltasnap_assets.command.views.inspection import Wanted
 
@@ -49,7 +48,7 @@ def inspect_table(
 
 def checkpoint(
     path: TablePath,
-    version: _Version = None,
+    version: AtVersion = None,
     option: StorageOptions = None,
     catalog: InCatalog = None,
     form: Form = None,
@@ -118,7 +117,7 @@ def vacuum(
 
 def verify(
     path: TablePath,
-    version: _Version = None,
+    version: AtVersion = None,
     option: StorageOptions = None,
     catalog: InCatalog = None,
     form: Form = None,
