@@ -40,11 +40,7 @@ def unfollowed_tables(settings: Settings) -> dict[str, Problem]:
     """
     if not settings.discover:
         return {}
-    unfollowed = {
-        redacted(path): Problem.of(ProblemKind.NOT_FOLLOWED, Where.of(path), reason=each.reason, advice=each.advice)
-        for path, each in settings.unfollowed.items()
-    }
-    return unfollowed | _lost_tables(settings)
+    return {redacted(path): problem for path, problem in settings.unfollowed.items()} | _lost_tables(settings)
 
 
 def _lost_tables(settings: Settings) -> dict[str, Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -30,6 +30,7 @@ from deltasnap_assets.settings.table_settings import (
     TableSettings,
     accepted_key,
 )
+from deltasnap_core import Problem
 from deltasnap_core.support import EngineUse, learn_secret
 
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[!-~]+")
@@ -143,13 +144,6 @@ class AlertSettings(SettingsModel):
         return ui.rstrip("/")
 
 
-class Unfollowed(NamedTuple):
-    """A found table that is not followed. reason: without a full stop. advice: a sentence."""
-
-    reason: str
-    advice: str
-
-
 class Settings(SettingsModel):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
@@ -173,7 +167,7 @@ class Settings(SettingsModel):
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
     """The tables to follow, see below; optional with `discover`."""
-    _unfollowed: Mapping[str, Unfollowed] = PrivateAttr(default_factory=dict)
+    _unfollowed: Mapping[str, Problem] = PrivateAttr(default_factory=dict)
     _suffix: str = PrivateAttr(default="")
 
     @model_validator(mode="before")
@@ -209,11 +203,11 @@ class Settings(SettingsModel):
         return tables
 
     @property
-    def unfollowed(self) -> Mapping[str, Unfollowed]:
-        """The tables that `discover` found but that are not followed, by path."""
+    def unfollowed(self) -> Mapping[str, Problem]:
+        """The problems of the tables that `discover` found but that are not followed, by path."""
         return self._unfollowed
 
-    def with_tables(self, tables: Iterable[TableSettings], unfollowed: Mapping[str, Unfollowed]) -> Settings:
+    def with_tables(self, tables: Iterable[TableSettings], unfollowed: Mapping[str, Problem]) -> Settings:
         """Return these settings with other tables."""
         tables = tuple(tables)
         for table in tables:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltasnap_assets.settings.config import Settings, TakenKeys, Unfollowed
+from deltasnap_assets.settings.config import Settings, TakenKeys
 from deltasnap_assets.settings.table_settings import DiscoverSettings, TableSettings, is_dagster_name
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, Problem, ProblemKind, Where
 from deltasnap_core.errors import CatalogError, NoFilesystemError
 from deltasnap_core.support import (
     LOG_FOLDER,
@@ -88,14 +88,15 @@ def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
     A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
     """
     by_name = {table.name.casefold(): [table] for table in settings.tables}
-    unfollowed = dict[str, Unfollowed]()
+    unfollowed = dict[str, Problem]()
     for path, index in found:
         pattern = settings.discover[index]
         name = _name_of(path, pattern)
         if not is_dagster_name(name):
-            unfollowed[path] = Unfollowed(
-                reason=f"its folder gives the name {name!r}, and Dagster allows only letters, digits and underscores",
-                advice="Rename its folder, or list it in `tables` with a name.",
+            unfollowed[path] = _not_followed(
+                path,
+                f"its folder gives the name {name!r}, and Dagster allows only letters, digits and underscores",
+                "Rename its folder, or list it in `tables` with a name.",
             )
         else:
             by_name.setdefault(name.casefold(), []).append(_table_at(path, name, pattern))
@@ -103,15 +104,16 @@ def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
     for one, tables in zip(followed, by_name.values(), strict=True):
         for other in tables:
             if other is not one:
-                unfollowed[other.place] = Unfollowed(
-                    reason=f"{redacted(one.place)} has the same name, {one.name}",
-                    advice='Set the key `name` of its pattern, for example to "{parent}_{name}".',
+                unfollowed[other.place] = _not_followed(
+                    other.place,
+                    f"{redacted(one.place)} has the same name, {one.name}",
+                    'Set the key `name` of its pattern, for example to "{parent}_{name}".',
                 )
     return settings.with_tables(_with_own_keys(settings, followed, unfollowed), unfollowed)
 
 
 def _with_own_keys(
-    settings: Settings, followed: Iterable[TableSettings], unfollowed: dict[str, Unfollowed]
+    settings: Settings, followed: Iterable[TableSettings], unfollowed: dict[str, Problem]
 ) -> Iterator[TableSettings]:
     """Yield the tables whose asset keys no earlier table has. The others are added to `unfollowed`."""
     taken = TakenKeys(settings.fleet_asset)
@@ -119,7 +121,11 @@ def _with_own_keys(
         if (found := taken.add(table)) is None:
             yield table
         else:
-            unfollowed[table.place] = Unfollowed(reason=found[0], advice=f"Choose another `{found[1]}`.")
+            unfollowed[table.place] = _not_followed(table.place, found[0], f"Choose another `{found[1]}`.")
+
+
+def _not_followed(place: str, reason: str, advice: str) -> Problem:
+    return Problem.of(ProblemKind.NOT_FOLLOWED, Where.of(place), reason=reason, advice=advice)
 
 
 def _followed(settings: Settings, tables: Sequence[TableSettings]) -> TableSettings:
