@@ -15,6 +15,7 @@ from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFact
 from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
 from deltasnap_core.support import deleted_file_retention_ms, path_key_sql, path_keys
 
+_FILE_COLUMNS, _TOMBSTONE_COLUMNS = ("path", "partitionValues", "size"), ("path", "deletionTimestamp", "size")
 _NAMED_FILES = 5
 _NAMED_PARTITIONS = 10
 _MAX_PARTITIONS = 100_000  # beyond, only the largest partitions are known
@@ -28,7 +29,8 @@ def count_files(
     configuration = {} if state.metadata is None else state.metadata.configuration
     retention_ms = deleted_file_retention_ms(configuration)
     count = FileCount(log_path=manifest.log_path, configuration=configuration, retention_ms=retention_ms, now_ms=now_ms)
-    files, tombstones = store.count_files(table, manifest, count)
+    with store.files_and_tombstones(table, manifest, _FILE_COLUMNS, _TOMBSTONE_COLUMNS) as rows:
+        files, tombstones = (count.in_driver if isinstance(rows[0], pa.Table) else count.on_spark)(*rows)
     return CountedFiles(
         version=manifest.version,
         generation=manifest.generation,
@@ -50,8 +52,6 @@ class FileCount:
     configuration: Mapping[str, str]
     retention_ms: int
     now_ms: int
-    file_columns: Sequence[str] = ("path", "partitionValues", "size")
-    tombstone_columns: Sequence[str] = ("path", "deletionTimestamp", "size")
 
     def in_driver(self, files: pa.Table, tombstones: pa.Table) -> tuple[FileFacts, TombstoneFacts]:
         """Return the facts from rows in Arrow."""

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +45,7 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_version import TableVersion
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.version import Rows
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -60,7 +62,7 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
-from deltasnap_core.store.stored_version import FileQuery, RowKind, StoredVersion
+from deltasnap_core.store.stored_version import RowKind, StoredVersion
 from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -70,8 +72,6 @@ from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 MaterializeAs = Literal["view", "table"]
 VersionNumber = int | VersionManifest
 """A stored version: its number, or its manifest."""
-
-T = TypeVar("T")
 
 
 @safe_repr
@@ -234,13 +234,16 @@ class SnapshotStore:
             return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
         return self._engine.reason_for_spark({Question.COUNT: stored.manifests([newest], current)[newest].rows})
 
-    def count_files(self, table: str, version: VersionNumber, query: FileQuery[T]) -> T:
-        """Return the result of a query over the files and the tombstones of a version, from one pass over its rows.
+    def files_and_tombstones(
+        self, table: str, version: VersionNumber, file_columns: Sequence[str], tombstone_columns: Sequence[str]
+    ) -> AbstractContextManager[tuple[Rows, Rows]]:
+        """Yield the files and the tombstones of a version to count them: both in Arrow, or both in Spark.
 
-        The driver answers it up to the limit of a computed state: a run that computes a version without Spark also
+        The driver reads them up to the limit of a computed state: a run that computes a version without Spark also
         counts its files without Spark.
+        file_columns, tombstone_columns: of ALL_FILES_SCHEMA and TOMBSTONES_SCHEMA.
         """
-        return self._version(table, version).count(query)
+        return self._version(table, version).files_and_tombstones(file_columns, tombstone_columns)
 
     def scan(
         self,

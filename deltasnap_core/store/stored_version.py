@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Never, Protocol as PythonProtocol, TypeVar
+from typing import Any, Literal, Never, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,25 +59,6 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 FileKind = Literal["all_files", "tombstones"]
 RowKind = Literal["all_files", "tombstones", "state"]
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-
-class FileQuery(PythonProtocol[T_co]):
-    """A query over the files and the tombstones of a version, for both engines."""
-
-    @property
-    def file_columns(self) -> Sequence[str]:
-        """The columns of files that it reads, of ALL_FILES_SCHEMA."""
-
-    @property
-    def tombstone_columns(self) -> Sequence[str]:
-        """The columns of tombstones that it reads, of TOMBSTONES_SCHEMA."""
-
-    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> T_co:
-        """Return the result from rows in Arrow."""
-
-    def on_spark(self, files: DataFrame, tombstones: DataFrame) -> T_co:
-        """Return the result from rows in Spark."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -265,20 +246,18 @@ class StoredVersion:
         files = rows_in_arrow(self, LIVE_FILE_COLUMNS)
         return files.filter(pc.is_in(path_keys(files["path"].combine_chunks(), self.log_path), wanted))
 
-    def count(self, query: FileQuery[T]) -> T:
-        """Return the result of a query over files and tombstones: see SnapshotStore.count_files."""
-        files, tombstones = self._answer(
+    @contextmanager
+    def files_and_tombstones(
+        self, file_columns: Sequence[str], tombstone_columns: Sequence[str]
+    ) -> Iterator[tuple[Rows, Rows]]:
+        """Yield the files and the tombstones: see SnapshotStore.files_and_tombstones."""
+        rows: tuple[Rows, Rows] = self._answer(
             Question.COUNT,
-            partial(self.driver_rows.files_and_tombstones, self.manifest, query.file_columns, query.tombstone_columns),
-            lambda _: (
-                self._live.select(*query.file_columns),
-                self._tombstones(None).select(*query.tombstone_columns),
-            ),
+            partial(self.driver_rows.files_and_tombstones, self.manifest, file_columns, tombstone_columns),
+            lambda _: (self._live.select(*file_columns), self._tombstones(None).select(*tombstone_columns)),
         )
-        if isinstance(files, pa.Table):
-            return query.in_driver(files, tombstones)
         with translated(*self.read_files):
-            return query.on_spark(files, tombstones)
+            yield rows
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -143,13 +145,14 @@ class Versions:
     def states(self, table: str, versions: list[int]) -> dict[int, Any]:
         return {version: SimpleNamespace(metadata=None, size_in_bytes=0) for version in versions}
 
-    def count_files(self, table: str, manifest: Any, query: Any) -> Any:
+    @contextmanager
+    def files_and_tombstones(self, table: str, manifest: Any, *columns: Any) -> Iterator[Any]:
         self.requested.append(manifest.version)
         self.is_counted.wait(30)
         if self.error is not None:
             raise self.error
         rows = [{"path": "a", "size": 5, "partitionValues": {}, "modificationTime": 0, "dataChange": True}]
-        return query.in_driver(pa.Table.from_pylist(rows, ADDS), pa.Table.from_pylist([], REMOVES))
+        yield pa.Table.from_pylist(rows, ADDS), pa.Table.from_pylist([], REMOVES)
 
 
 @pytest.fixture

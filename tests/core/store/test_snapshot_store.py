@@ -344,7 +344,6 @@ def test_range_stores_a_version_in_few_bytes(copied: SnapshotStore, stored: Snap
 
 @pytest.mark.parametrize("version", [None, "0", 1.5, -1])
 def test_version_that_is_no_version_is_a_value_error(stored: SnapshotStore, log: DeltaLog, version: Any) -> None:
-    query: Any = None
     calls: list[Callable[[], object]] = [
         lambda: stored.manifest("events", version),
         lambda: stored.computed_state("events", version),
@@ -352,7 +351,7 @@ def test_version_that_is_no_version_is_a_value_error(stored: SnapshotStore, log:
         lambda: stored.state("events", version),
         lambda: stored.all_files("events", version),
         lambda: stored.version("events", version),
-        lambda: stored.count_files("events", version, query),
+        lambda: stored.files_and_tombstones("events", version, (), ()),
         lambda: stored.scan("events", version),
         lambda: stored.file_changes("events", version, 1),
         lambda: stored.row_changes("events", version, 1),

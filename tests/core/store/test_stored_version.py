@@ -18,7 +18,7 @@ from tests.core.store.rows.driver_rows_builders import driver_rows, empty_versio
 from tests.core.store.rows.spark_rows_builders import OLD, base, spark_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["base"]
 UNUSED: Any = None
@@ -35,17 +35,10 @@ def version(spark: SparkSession, folder: Path, manifest: VersionManifest, engine
     )
 
 
-class BothRows:
-    """The rows of a few columns of files and tombstones. A FileQuery."""
-
-    file_columns = ("size", "path")
-    tombstone_columns = ("path", "deletionTimestamp")
-
-    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> list[list[dict[str, Any]]]:
-        return [rows(files), rows(tombstones)]
-
-    def on_spark(self, files: DataFrame, tombstones: DataFrame) -> list[list[dict[str, Any]]]:
-        return [rows(files.toArrow()), rows(tombstones.toArrow())]
+def both_rows(stored: StoredVersion) -> list[list[dict[str, Any]]]:
+    """The rows of a few columns of files and tombstones."""
+    with stored.files_and_tombstones(("size", "path"), ("path", "deletionTimestamp")) as found:
+        return [rows(each if isinstance(each, pa.Table) else each.toArrow()) for each in found]
 
 
 def rows(found: pa.Table) -> list[dict[str, Any]]:
@@ -71,7 +64,7 @@ def test_files_and_tombstones_are_the_same_on_both_engines(
     spark: SparkSession, tmp_path: Path, base: VersionManifest
 ) -> None:
     manifest = replace(base, min_file_retention_timestamp=OLD)
-    found = [version(spark, tmp_path, manifest, engine).count(BothRows()) for engine in ("spark", "auto")]
+    found = [both_rows(version(spark, tmp_path, manifest, engine)) for engine in ("spark", "auto")]
     assert found[0] == found[1]
     assert [len(each) for each in found[0]] == [4, 1]
 

@@ -233,19 +233,6 @@ def test_table_with_a_small_stored_version_needs_no_spark(store: SnapshotStore, 
     assert (candidate.files, candidate.small_bytes, candidate.files_after) == (2, 30, 1)
 
 
-class NumRows:
-    """A FileQuery that only the driver answers."""
-
-    file_columns = ("path", "size")
-    tombstone_columns = ("path",)
-
-    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> tuple[int, int]:
-        return files.num_rows, tombstones.num_rows
-
-    def on_spark(self, files: object, tombstones: object) -> tuple[int, int]:
-        raise NotImplementedError
-
-
 def test_files_of_a_version_are_counted_without_spark_where_its_state_is(
     store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,5 +242,6 @@ def test_files_of_a_version_are_counted_without_spark_where_its_state_is(
     with pytest.raises(SparkRequiredError):
         store.read_arrow("t", 1)
     state = store.computed_state("t", 1)
-    found = store.count_files("t", 1, NumRows())
-    assert found == (state.num_of_files, state.num_of_removes)
+    with store.files_and_tombstones("t", 1, ("path", "size"), ("path",)) as (files, tombstones):
+        assert isinstance(files, pa.Table)
+        assert (files.num_rows, tombstones.num_rows) == (state.num_of_files, state.num_of_removes)
