@@ -113,7 +113,7 @@ class Seen:
 
     @once
     def document(self) -> LastPoll | None:
-        """What the store has recorded about the table. Errors: TakenNameError."""
+        """What the store has recorded about the table. Errors: those of `check_name`."""
         store = store_of(self.settings)
         document = store.polls.read(self.table.name)
         check_name(store, self.table, document)

@@ -96,7 +96,7 @@ class RunSnapshots:
     ) -> dict[int, VersionManifest]:
         """Return the manifests of versions. Versions that are not stored are written first.
 
-        Errors: the errors of reading the log and of the store; TakenNameError.
+        Errors: the errors of reading the log and of the store; those of `check_name`.
         """
         if table.name not in self._checked_names:
             check_name(self.store, table, self.store.polls.read(table.name))
