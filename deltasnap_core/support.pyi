@@ -16,6 +16,7 @@ from .log.checksum_validation import (
 from .log.commits.commit_batch import ChangedFile as ChangedFile
 from .log.commits.commit_reader import read_commits as read_commits
 from .log.commits.commit_summary import CommitSummary as CommitSummary
+from .log.commits.daily_rows import DailyRows as DailyRows
 from .log.condition.commit_findings import CommitFindings as CommitFindings, SoundVersion as SoundVersion
 from .log.condition.problem_kinds import (
     TEMPLATES as TEMPLATES,
@@ -84,6 +85,7 @@ from .scan.search.bisect import (
 )
 from .scan.search.judge import Judgement as Judgement
 from .scan.search.known_versions import KnownVersions as KnownVersions
+from .scan.tables.column_trends import ColumnTrend as ColumnTrend, Extreme as Extreme
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.storage_bill import StorageClass as StorageClass
 from .scan.tables.vacuum_summary import (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from datetime import date, datetime
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 MAX_HOURS = 1_000_000  # a century
+RangeLimit: TypeAlias = int | float | datetime | date | str
 # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
 _CONFIG = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -16,9 +18,19 @@ def boolean_as_text(cls: type[BaseModel], value: object, info: ValidationInfo) -
 
     A validator of all fields of a model. YAML reads `yes` and `on` as `true`.
     """
-    kind = cls.model_fields[str(info.field_name)].annotation
-    is_number = {int, float}.intersection(get_args(kind) or (kind,))
-    return str(value).lower() if isinstance(value, bool) and is_number else value
+    is_number = _is_of_numbers(cls.model_fields[str(info.field_name)].annotation)
+    return _booleans_as_text(value) if is_number else value
+
+
+def _booleans_as_text(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _booleans_as_text(each) for key, each in value.items()}
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _is_of_numbers(kind: object) -> bool:
+    kinds = get_args(kind)
+    return kind in (int, float) or (bool not in kinds and any(map(_is_of_numbers, kinds)))
 
 
 class CheckOptions(BaseModel):
@@ -73,6 +85,19 @@ class CheckSettings(BaseModel):
     not apply to a version after fewer than 5 changes.
     """
 
+    min_rows_ratio: float = Field(default=0.5, ge=0)
+    """The least rows that commits add in 24 hours, as a ratio of the usual number."""
+    max_rows_ratio: float = Field(default=2, ge=1)
+    """The most rows that commits add in 24 hours, as a ratio of the usual number."""
+    max_null_share: dict[str, Annotated[float, Field(ge=0, le=1)]] = {"*": 0.5}
+    """The maximum share of nulls, by column; `*`: of every other column. Without `*`, the others are not checked."""
+    max_hours_in_future: float = Field(default=24, ge=0, le=MAX_HOURS)
+    """How far the greatest value of a column of dates or times may be in the future. A date begins at midnight UTC."""
+    dated_columns: tuple[str, ...] | None = None
+    """The columns that `max_not_in_future` checks. `null`: every column of dates or times."""
+    column_ranges: dict[str, tuple[RangeLimit | None, RangeLimit | None]] = {}
+    """The least and the greatest value that is expected, by column; `null`: any. For example `{amount: [0, null]}`."""
+
     contiguous_log: CheckOptions = CheckOptions()
     readable_checkpoint: CheckOptions = CheckOptions()
     readable_protocol: CheckOptions = CheckOptions()
@@ -86,3 +111,7 @@ class CheckSettings(BaseModel):
     fresh_table: CheckOptions = CheckOptions()
     schema_unchanged: CheckOptions = CheckOptions()
     steady_growth: CheckOptions = CheckOptions()
+    rows_expected: CheckOptions = CheckOptions(enabled=False)
+    null_share: CheckOptions = CheckOptions(enabled=False)
+    max_not_in_future: CheckOptions = CheckOptions(enabled=False)
+    columns_within: CheckOptions = CheckOptions(enabled=False)

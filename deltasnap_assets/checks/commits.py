@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Verdict, not_evaluated
 from deltasnap_assets.checks.check_settings import MAX_HOURS
-from deltasnap_assets.quantities import DAY_MS, HOUR_MS, bytes_text, span_text
+from deltasnap_assets.quantities import DAY_MS, HOUR_MS, bytes_text, counted, span_text
 from deltasnap_assets.texts import visible
 from deltasnap_core.support import CLOCK_SKEW_MS
 
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from deltasnap_assets.checks.check_settings import CheckSettings
     from deltasnap_assets.checks.facts import TableFacts
     from deltasnap_core import DeltaHistoryManager
+    from deltasnap_core.support import DailyRows
 
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = DAY_MS
 _MAX_COMMITS = 30
+_WEEKS = (7, 14, 21, 28)  # days before now
+_LEAST_DAYS = 3  # the usual number of rows is the median of as many days
 _LEAST_HISTORY = 5  # a version after fewer changes of the size has no verdict
 
 
@@ -56,6 +60,42 @@ def freshness(commit_times_ms: Sequence[int], settings: CheckSettings, *, now_ms
 def recent_commit_times(history: DeltaHistoryManager, most: int = _MAX_COMMITS) -> list[int]:
     """Return the times of the last commits of a table (ms since the epoch), ascending."""
     return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
+
+
+def rows_expected(facts: TableFacts, settings: CheckSettings) -> Verdict:
+    """The rows that commits added in the last 24 hours are about as many as usual."""
+    return rows_verdict(facts.daily_rows, settings)
+
+
+def rows_verdict(daily: DailyRows, settings: CheckSettings) -> Verdict:
+    """Return the verdict of `rows_expected`.
+
+    Usual is the median of the same 24 hours one to four weeks ago if the log has at least three of these weeks,
+    otherwise that of the three to seven days before.
+    """
+    days = [day for day in _WEEKS if day < daily.whole_days]
+    if len(days) < _LEAST_DAYS:
+        days = [*range(1, min(7, daily.whole_days - 1) + 1)]
+    if len(days) < _LEAST_DAYS:
+        return not_evaluated(
+            f"the log has commits of {counted(daily.whole_days, 'day')}, too few to know what is usual."
+        )
+    added, *earlier = (daily.of(day) for day in (0, *days))
+    known = [rows for rows in earlier if rows is not None]
+    if added is None or len(known) < len(earlier):
+        return not_evaluated("some added files do not state their number of rows.")
+    usual = median(known)
+    what = "the same hours of the weeks before" if days[0] == _WEEKS[0] else "the days before"
+    least, most = usual * settings.min_rows_ratio, usual * settings.max_rows_ratio
+    expected = f"{least:,.0f} to {most:,.0f}" if usual else "any number"
+    return Verdict(
+        passed=not usual or least <= added <= most,
+        description=(
+            f"Commits added {counted(added, 'row')} in the last 24 hours, {expected} expected: the median of "
+            f"{len(days)} of {what} is {usual:,.0f}."
+        ),
+        numbers={"rows_added": added, "rows_usual": usual},
+    )
 
 
 def schema_unchanged(facts: TableFacts, _: CheckSettings) -> dict[int, Verdict]:

@@ -13,7 +13,7 @@ from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
 
 if TYPE_CHECKING:
     from deltasnap_core import LogSegment, SnapshotState, TableCondition
-    from deltasnap_core.support import ChecksumDifference
+    from deltasnap_core.support import ChecksumDifference, ColumnTrend, DailyRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +152,22 @@ class TableFacts(PageFacts, Protocol):
 
         Of each version of the run, the newest one and that of `late_checksum`, if they have such a file.
         """
+
+    @property
+    def daily_rows(self) -> DailyRows:
+        """The rows that commits added, by day."""
+
+    @property
+    def columns(self) -> Sequence[ColumnTrend]:
+        """The nulls and the extremes of the columns, at `columns_version`."""
+
+    @property
+    def new_columns(self) -> Sequence[ColumnTrend]:
+        """The same for the files written in the 24 hours before that version was committed."""
+
+    @property
+    def columns_version(self) -> int:
+        """The newest stored version."""
 
     @property
     def states(self) -> Mapping[int, SnapshotState]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from deltasnap_assets.checks import commits, files, log
+from deltasnap_assets.checks import columns, commits, files, log
 from deltasnap_assets.checks.check import AnyCheck, Check, PageCheck, TableCheck, VersionCheck
 from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_core import ProblemKind
@@ -143,6 +143,34 @@ STEADY_GROWTH: VersionCheck = Check(
     advice="Check the writer of this version: an import may have run twice, or a delete may have removed too much.",
     judge=commits.steady_growth,
 )
+ROWS_EXPECTED: TableCheck = Check(
+    name="rows_expected",
+    asset="delta_log",
+    expects="Commits added about as many rows in the last 24 hours as usual. Off by default.",
+    advice="Check the jobs that write the table: one may not have run, or twice, or its source may be incomplete.",
+    judge=commits.rows_expected,
+)
+NULL_SHARE: TableCheck = Check(
+    name="null_share",
+    asset="computed_state",
+    expects="The share of nulls in each column is within its limit. Off by default.",
+    advice="Find the commit that added the nulls: `deltasnap bisect PATH --where 'COLUMN is null'`, and check its job.",
+    judge=columns.null_share,
+)
+MAX_NOT_IN_FUTURE: TableCheck = Check(
+    name="max_not_in_future",
+    asset="computed_state",
+    expects="No column of dates or times has a value in the future. Off by default.",
+    advice="Check the writer's parsing of dates and its clock. Name columns with planned dates in `dated_columns`.",
+    judge=columns.max_not_in_future,
+)
+COLUMNS_WITHIN: TableCheck = Check(
+    name="columns_within",
+    asset="computed_state",
+    expects="The values of columns are within the ranges in `column_ranges`. Off by default.",
+    advice="Check the job that wrote the rows: `deltasnap scan PATH --where CONDITION` shows them.",
+    judge=columns.columns_within,
+)
 
 CONDITION_CHECKS: tuple[TableCheck, ...] = (CONTIGUOUS_LOG, READABLE_CHECKPOINT, READABLE_PROTOCOL)
 PAGE_CHECKS: tuple[PageCheck, ...] = (
@@ -153,7 +181,15 @@ PAGE_CHECKS: tuple[PageCheck, ...] = (
     EVEN_PARTITIONS,
     EXPIRED_TOMBSTONES,
 )
-TABLE_CHECKS: tuple[TableCheck, ...] = (*CONDITION_CHECKS, CHECKSUM_AGREES, *PAGE_CHECKS, FRESH_TABLE)
+COLUMN_CHECKS: tuple[TableCheck, ...] = (NULL_SHARE, MAX_NOT_IN_FUTURE, COLUMNS_WITHIN)
+TABLE_CHECKS: tuple[TableCheck, ...] = (
+    *CONDITION_CHECKS,
+    CHECKSUM_AGREES,
+    *PAGE_CHECKS,
+    FRESH_TABLE,
+    ROWS_EXPECTED,
+    *COLUMN_CHECKS,
+)
 VERSION_CHECKS: tuple[VersionCheck, ...] = (SCHEMA_UNCHANGED, STEADY_GROWTH)
 CHECKS: tuple[AnyCheck, ...] = (*TABLE_CHECKS, *VERSION_CHECKS)
 """In the order of evaluation, documentation and lines on the page."""

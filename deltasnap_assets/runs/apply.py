@@ -31,7 +31,7 @@ from deltasnap_assets.runs.planning.log_status import stored_state
 from deltasnap_assets.runs.planning.names import job_name, requested_run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Plan, at_data_version
-from deltasnap_assets.runs.stores import history_of, log_of, store_of
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.located import needs_session, recall
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor
@@ -130,7 +130,7 @@ def _applied(answer: Answer, seen: Seen, step: Step) -> Answer:
         case ReportFreshness():
             if (listing := seen.status.listing) is not None and seen.stored is not None:
                 latest = stored_state(settings, table, seen.stored, listing.latest_version)
-                report_freshness(instance, table, history_of(table, listing, latest))
+                report_freshness(instance, table, listing, latest)
     return answer
 
 

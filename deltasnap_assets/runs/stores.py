@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import located
 from deltasnap_assets.settings.table_settings import TableSettings
@@ -14,7 +15,9 @@ from deltasnap_core import (
     TableLog,
 )
 from deltasnap_core.errors import CatalogError
-from deltasnap_core.support import LogListing, properties_in_force, redacted
+from deltasnap_core.support import DailyRows, LogListing, properties_in_force, redacted
+
+_DAYS = 29  # the days that `rows_expected` compares
 
 
 def uri_of(table: TableSettings) -> str:
@@ -42,6 +45,14 @@ def history_of(table: TableSettings, listing: LogListing, latest: SnapshotState 
         return log_of(table).history_of(listing)
     configuration = properties_in_force(latest.protocol, latest.metadata)
     return log_of(table).history_of(listing, lambda: configuration)
+
+
+def daily_rows_of(table: TableSettings, listing: LogListing, latest: SnapshotState | None, now_ms: int) -> DailyRows:
+    """Return the rows that commits of the last days added, see `history_of`. It reads commits when it is used."""
+    since = now_ms - _DAYS * DAY_MS
+    first = next((v for v, commit in listing.commits.items() if commit.modification_time > since), None)
+    times = {} if first is None else history_of(table, listing, latest).commit_timestamps(start=max(first - 1, 0))
+    return DailyRows(store=log_of(table).store, commits=listing.commits, times_ms=times, now_ms=now_ms)
 
 
 def store_of(settings: Settings) -> SnapshotStore:

@@ -29,6 +29,7 @@ from deltasnap_core.replay.spark.session.started_session import StartedSession
 from deltasnap_core.scan.search.bisect import Bisection, BisectOptions
 from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_rows import TableRows
+from deltasnap_core.scan.tables.column_trends import trend_rows
 from deltasnap_core.scan.tables.history_frame import history_rows
 from deltasnap_core.scan.version import rows_in_arrow
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -139,6 +140,13 @@ class Table:
     def column_stats(self) -> TableRows:
         """Return the coverage of the statistics, as `MetadataTables.column_stats`. Starts Spark."""
         return self._rows(self.snapshot.tables.column_stats)
+
+    def column_trends(self) -> TableRows:
+        """Return the nulls and the extremes of each column, as `MetadataTables.column_trends`.
+
+        Up to 50,000 file actions are read without Spark.
+        """
+        return self._rows(trend_rows(self.snapshot.tables.column_trend_values()))
 
     def tombstones(self) -> TableRows:
         """Return the removed files that the log still has, as `MetadataTables.tombstones`. Starts Spark."""

@@ -24,6 +24,7 @@ MetadataTable = Literal[
     "properties",
     "partitions",
     "column_stats",
+    "column_trends",
     "tombstones",
     "entries",
     "versions",
@@ -53,7 +54,7 @@ def table(
 ) -> None:
     """Show a metadata table of a version: its files, history, properties, partitions and more.
 
-    `history`, `properties`, and `files` of a version with up to 50,000 file actions, need no Spark.
+    `history`, `properties`, and `files` and `column_trends` of a version with up to 50,000 file actions, need no Spark.
     """
     timestamp_ms = time_of_version(version, timestamp)
     path, options = table_at(path, option, catalog)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from deltasnap_assets.checks.check_settings import CheckSettings
-from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.checks.registry import CHECKS, checks_of
 from deltasnap_assets.command.output import CheckFormat, csv_text, json_text
 from deltasnap_assets.command.table_on_spark import configured_spark
 from deltasnap_assets.command.targets import Target
@@ -31,10 +31,11 @@ _GITHUB_LEVELS = {"warning": "warning", "error": "error"}
 _NOT_REACHED = 3
 
 
-def chosen_checks(text: str | None) -> frozenset[str]:
-    """Return the names of checks in the text of `--select`; all without one. Errors: typer.BadParameter."""
-    known = {check.name for check in CHECKS}
-    names = known if text is None else {name.strip() for name in text.split(",")}
+def chosen_checks(text: str | None) -> frozenset[str] | None:
+    """Return the names of checks in the text of `--select`; None: there is none. Errors: typer.BadParameter."""
+    if text is None:
+        return None
+    known, names = {check.name for check in CHECKS}, {name.strip() for name in text.split(",")}
     if unknown := sorted(names - known):
         message = f"No check named {', '.join(unknown)}. Checks: {', '.join(sorted(known))}."
         raise typer.BadParameter(message, param_hint="--select")
@@ -174,10 +175,11 @@ class Gate:
 
 
 def check_targets(
-    targets: Iterable[Target], checks: frozenset[str], limits: Mapping[str, Any]
+    targets: Iterable[Target], checks: frozenset[str] | None, limits: Mapping[str, Any]
 ) -> tuple[tuple[Target, CheckedTable], ...]:
-    """Return the results of all tables, each once. checks: names. limits: replace those of the configuration.
+    """Return the results of all tables, each once.
 
+    checks: names; None: those that are on. limits: replace those of the configuration.
     Errors: those of the configuration, and JavaError.
     """
     found: dict[str, tuple[Target, CheckedTable]] = {}
@@ -189,11 +191,14 @@ def check_targets(
     return tuple(found.values())
 
 
-def _checked(target: Target, checks: frozenset[str], limits: Mapping[str, Any], spark: Any) -> CheckedTable:
+def _checked(target: Target, checks: frozenset[str] | None, limits: Mapping[str, Any], spark: Any) -> CheckedTable:
     if target.table is None:
         return CheckedTable(unreachable=target.problem)
     settings = CheckSettings(**{**target.table.checks.model_dump(), **limits})
-    return check_now(target.table.model_copy(update={"checks": settings}), spark, checks)
+    names = {check.name for check in checks_of(settings, CHECKS)} if checks is None else checks
+    is_on = {name: getattr(settings, name).model_copy(update={"enabled": True}) for name in names}
+    table = target.table.model_copy(update={"checks": settings.model_copy(update=is_on)})
+    return check_now(table, spark, names)
 
 
 def _line(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.checks.check import AnyCheck, Verdict
-from deltasnap_assets.checks.commits import freshness, recent_commit_times
-from deltasnap_assets.checks.registry import FRESH_TABLE, checks_of
+from deltasnap_assets.checks.commits import freshness, recent_commit_times, rows_verdict
+from deltasnap_assets.checks.registry import FRESH_TABLE, ROWS_EXPECTED, checks_of
 from deltasnap_assets.dagster_internals import (
     RUNLESS_JOB_NAME,
     RUNLESS_RUN_ID,
@@ -17,19 +17,20 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckExecutionRecordStatus,
 )
 from deltasnap_assets.runs.planning.names import asset_key
+from deltasnap_assets.runs.stores import daily_rows_of, history_of
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
-    DeltaHistoryManager,
     DeltaTableNotFoundError,
     Problem,
+    SnapshotState,
     UnsupportedProtocolError,
     VersionGapError,
     VersionNotFoundError,
 )
 from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
-from deltasnap_core.support import system_clock
+from deltasnap_core.support import LogListing, system_clock
 
 LOG_ERRORS = (
     ActionNotFoundError,
@@ -44,18 +45,31 @@ LOG_ERRORS = (
 """The errors of reading a broken log."""
 
 
-def report_freshness(instance: dg.DagsterInstance, table: TableSettings, history: DeltaHistoryManager) -> None:
-    """Record whether the table is stale. Without new commits no run starts, so no run would record it.
+def report_freshness(
+    instance: dg.DagsterInstance, table: TableSettings, listing: LogListing, latest: SnapshotState | None
+) -> None:
+    """Record whether the table is stale, and has as many rows as usual, if these checks are on.
 
-    A broken log is not an error here: its faults are reported elsewhere.
+    Without new commits no run starts, so no run would record it. A broken log is not an error here: its faults are
+    reported elsewhere. latest: as for `history_of`.
     """
     try:
-        times = recent_commit_times(history)
+        _report_rows(instance, table, listing, latest)
+        times = recent_commit_times(history_of(table, listing, latest))
     except LOG_ERRORS:
         return
     for check in checks_of(table.checks, [FRESH_TABLE]) if times else ():  # no times: the log has only a checkpoint
         verdict = freshness(times, table.checks, now_ms=system_clock())
         instance.report_runless_asset_event(check_evaluation(table, check, verdict))
+
+
+def _report_rows(
+    instance: dg.DagsterInstance, table: TableSettings, listing: LogListing, latest: SnapshotState | None
+) -> None:
+    for check in checks_of(table.checks, [ROWS_EXPECTED]):
+        verdict = rows_verdict(daily_rows_of(table, listing, latest, system_clock()), table.checks)
+        if verdict.is_evaluated:
+            instance.report_runless_asset_event(check_evaluation(table, check, verdict))
 
 
 def report_checks(

@@ -9,12 +9,14 @@ version: one function per asset, listed in `_ASSETS`.
 # ruff: noqa: I002
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 import dagster as dg
 
 from deltasnap_assets.checks.facts import CountedFiles
+from deltasnap_assets.checks.registry import COLUMN_CHECKS, ROWS_EXPECTED, checks_of
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.planning.partitions import (
     key_of,
@@ -29,6 +31,7 @@ from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.assets.steps import asset_step, snapshots_of
+from deltasnap_assets.tables.checks.run_facts import RunFacts
 from deltasnap_assets.tables.due_checkpoint import write_due_checkpoint
 from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
@@ -37,6 +40,7 @@ from deltasnap_assets.tables.pages.asset_pages import (
     state_page,
     tombstones_page,
 )
+from deltasnap_assets.tables.pages.column_page import column_page, rows_page
 from deltasnap_assets.tables.pages.metadata import (
     Entries,
     all_files_metadata,
@@ -55,6 +59,7 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import (
     ALL_FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
+    CorruptLogError,
     DeltaSnapError,
     SnapshotState,
 )
@@ -125,10 +130,18 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
     states, computed_by = run.states(), run.computed_by()
-    return {
+    entries_of = {
         version: state_page(state) | computed_by[version] | computed_state_metadata(state)
         for version, state in states.items()
     }
+    if (newest := max(states)) == max(run.snapshots.stored_versions(run.table)):
+        facts = RunFacts(table=run.table, snapshots=run.snapshots, versions=run.versions)
+        if checks_of(run.table.checks, COLUMN_CHECKS):
+            entries_of[newest] |= column_page(facts.columns, run.table.checks)
+        if checks_of(run.table.checks, [ROWS_EXPECTED]):
+            with suppress(CorruptLogError):  # a check of the log reports it
+                entries_of[newest] |= rows_page(facts.daily_rows.of(0))
+    return entries_of
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:

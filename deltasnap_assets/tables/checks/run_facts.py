@@ -13,7 +13,7 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.runs.planning.names import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, selects_versions
 from deltasnap_assets.runs.planning.partitions import version_of
-from deltasnap_assets.runs.stores import history_of, log_of
+from deltasnap_assets.runs.stores import daily_rows_of, history_of, log_of
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -26,6 +26,8 @@ from deltasnap_core import (
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.support import (
     ChecksumDifference,
+    ColumnTrend,
+    DailyRows,
     asks_catalog,
     compare_time_with_log,
     compare_with_log,
@@ -100,6 +102,24 @@ class RunFacts:
     @property
     def now_ms(self) -> int:
         return system_clock()
+
+    @property
+    def daily_rows(self) -> DailyRows:
+        listing = self.snapshots.listing(self.table)
+        latest = self.snapshots.state_if_stored(self.table, listing.latest_version)
+        return daily_rows_of(self.table, listing, latest, self.now_ms)
+
+    @property
+    def columns(self) -> tuple[ColumnTrend, ...]:
+        return self.snapshots.column_trends(self.table, self.newest)
+
+    @property
+    def new_columns(self) -> tuple[ColumnTrend, ...]:
+        return self.snapshots.column_trends(self.table, self.newest, hours=24)
+
+    @property
+    def columns_version(self) -> int:
+        return self.newest
 
     @once
     def late_checksum(self) -> int | None:

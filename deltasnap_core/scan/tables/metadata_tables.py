@@ -20,6 +20,7 @@ from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.file_actions import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
@@ -27,6 +28,7 @@ from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
+from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, column_trends, trend_rows
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
@@ -58,6 +60,7 @@ NAMES = (
     "log_files",
     "tombstones",
     "column_stats",
+    "column_trends",
     "optimize_candidates",
     "vacuum_candidates",
     "file_problems",
@@ -192,6 +195,28 @@ class MetadataTables:
         """
         files = self._files  # first: it checks the protocol, whose features may add types
         return self._statistics.coverage(files)
+
+    @property
+    def column_trends(self) -> DataFrame:
+        """The nulls and the extremes of the rows, one row for each column that is no struct, from statistics.
+
+        column, type (string), records (long, of the version; null: unknown), null_count (long), null_share (double),
+        min, max (string; a time with a zone in UTC), null_count_unknown, extremes_unknown (string: why; null: known).
+        Unlike in `column_stats`, a number is null unless it is that of the rows: see `column_trend_values`.
+        """
+        return arrow_rows(self._table.spark, trend_rows(self.column_trend_values()))
+
+    def column_trend_values(self, since_ms: int | None = None) -> tuple[ColumnTrend, ...]:
+        """Return the rows of `column_trends` as values, in the same order. A small version may need no Spark.
+
+        since_ms: only the rows of files written after this time (ms since the epoch); None: of all files.
+
+        A number is unknown if a file does not state it. An extreme is also unknown if a bound that may be wider than
+        the values of its file reaches further than all others: that of a file with a deletion vector, a text of 32
+        bytes or more, which writers cut, or a decimal of more than 15 digits, which some writers round. Times are
+        those of the statistics, in milliseconds. NaN is no extreme.
+        """
+        return self._versions.run(lambda version: self._trends(version, since_ms))
 
     @property
     def optimize_candidates(self) -> DataFrame:
@@ -350,6 +375,10 @@ class MetadataTables:
     def _candidates(self, version: Version) -> tuple[OptimizeCandidate, ...]:
         with translated(*version.read_files):
             return optimize_candidates(self._table, version.files(CANDIDATE_COLUMNS))
+
+    def _trends(self, version: Version, since_ms: int | None) -> tuple[ColumnTrend, ...]:
+        with translated(*version.read_files):
+            return column_trends(self._table.columns, version.files(TREND_COLUMNS), since_ms)
 
     @property
     def _version(self) -> Version:

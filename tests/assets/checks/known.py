@@ -19,9 +19,10 @@ from deltasnap_core import (
     VersionRanges,
     Where,
 )
+from deltasnap_core.log.commits.daily_rows import DailyRows
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.ranges import NO_VERSIONS
-from deltasnap_core.support import ChecksumDifference
+from deltasnap_core.support import ChecksumDifference, ColumnTrend
 from tests.assets.tables.pages.metadata_builders import state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
@@ -138,6 +139,12 @@ class KnownTableFacts:
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     counted: CountedFiles = field(default_factory=counted)
     compaction: Compaction | None = None
+    daily_rows: DailyRows = field(
+        default_factory=lambda: DailyRows(store=MemoryLogStore(), commits={}, times_ms={}, now_ms=0)
+    )
+    columns: Sequence[ColumnTrend] = ()
+    new_columns: Sequence[ColumnTrend] = ()
+    columns_version: int = 12
     states: Mapping[int, SnapshotState] = field(default_factory=dict)
     schema_changes: Mapping[int, Sequence[str]] = field(default_factory=dict)
 

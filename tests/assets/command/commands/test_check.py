@@ -9,13 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.registry import CHECKS, checks_of
 from tests.assets.command.cli_builders import deltasnap, without_java
 from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 
 STATS = '{"numRecords": 1}'
 STALE = "fresh_table"  # the commits of `write_log` are old
+ON = [check.name for check in checks_of(CheckSettings(), CHECKS)]
 OTHERS = ",".join(check.name for check in CHECKS if check.name != STALE)
 
 
@@ -68,7 +70,7 @@ def test_exit_code(case: str) -> None:
 
 def test_results_are_those_of_all_checks_in_order() -> None:
     found = rows("lake/sound")
-    assert list(found) == [check.name for check in CHECKS]
+    assert list(found) == ON
     assert {name for name, row in found.items() if row["status"] == "failed"} == {STALE}
     assert {row["version"] for row in found.values()} == {1}
 
@@ -111,8 +113,8 @@ def test_pattern_checks_each_table_once() -> None:
 def test_junit_has_a_case_for_each_check_and_fails_those_that_fail_the_command() -> None:
     root = ElementTree.fromstring(run("check", "lake/sound", "lake/damaged", "nothing", "--format", "junit").stdout)
     sound, damaged, nothing = root.findall("testsuite")
-    assert [case.get("name") for case in sound.findall("testcase")] == [check.name for check in CHECKS]
-    assert (sound.get("failures"), sound.get("tests")) == ("0", str(len(CHECKS)))
+    assert [case.get("name") for case in sound.findall("testcase")] == ON
+    assert (sound.get("failures"), sound.get("tests")) == ("0", str(len(ON)))
     assert "contiguous_log" in {case.get("name") for case in damaged.findall("testcase[failure]")}
     assert nothing.find("testcase/error") is not None
 

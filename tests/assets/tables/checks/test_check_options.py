@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.checks.check_settings import CheckSettings
+from deltasnap_assets.checks.registry import CHECKS, checks_of
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.stores import store_of
@@ -23,7 +24,7 @@ OFF: dict[str, Any] = {"enabled": False}
 
 
 def test_check_that_is_switched_off_is_not_defined() -> None:
-    names = [check.name for check in CHECKS]
+    names = [check.name for check in checks_of(CheckSettings(), CHECKS)]
     for name in names:
         table = TableSettings.model_validate({"name": "t", "path": "/t", "checks": {name: OFF}})
         defs = build_definitions(Settings(storage="/s", tables=(table,)))

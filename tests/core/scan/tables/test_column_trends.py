@@ -1,0 +1,230 @@
+"""The nulls and the extremes of columns, from the log alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import Phase, given, settings, strategies as st
+from pyspark.sql import SparkSession
+
+from deltasnap_core import open_table
+from deltasnap_core.scan.tables import column_trends as trends_module
+from deltasnap_core.scan.tables.column_trends import ColumnTrend
+from tests.builders import add, field, metadata, protocol, remove, schema, write_log
+
+PLAIN = (("i", pa.int64()), ("b", pa.int8()), ("x", pa.float64()), ("d", pa.decimal128(12, 2)), ("s", pa.string()),
+         ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us")),
+         ("yes", pa.bool_()), ("part", pa.string()), ("number", pa.int32()))  # fmt: skip
+NESTED = pa.struct([("a", pa.int32()), ("b", pa.string())])
+ROWS = pa.schema([*PLAIN, ("nested", NESTED)])
+TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)).map(
+    lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000, fold=0)
+)
+TEXTS = st.text(st.characters(codec="ascii", min_codepoint=32), max_size=20)
+ROW = st.fixed_dictionaries(
+    {
+        "i": st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+        "b": st.none() | st.integers(-128, 127),
+        "x": st.none() | st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False),
+        "d": st.none() | st.decimals(-(10**9), 10**9, places=2, allow_nan=False),
+        "s": st.none() | TEXTS,
+        "day": st.none() | st.dates(date(1990, 1, 1)),
+        "at": st.none() | TIMES.map(lambda time: time.replace(tzinfo=UTC)),
+        "local": st.none() | TIMES,
+        "yes": st.none() | st.booleans(),
+        "part": st.none() | st.sampled_from(["x", "y z", "ä=/"]),
+        "number": st.none() | st.integers(-2, 2),
+        "nested": st.none()
+        | st.fixed_dictionaries({"a": st.none() | st.integers(-9, 9), "b": st.none() | st.sampled_from(["x", "yy"])}),
+    }
+)
+
+
+def trends_of(table: Path, **values: Any) -> dict[str, ColumnTrend]:
+    found = open_table(table, **values).snapshot.tables.column_trend_values()
+    return {trend.column: trend for trend in found}
+
+
+@settings(max_examples=20, deadline=None, phases=[Phase.generate])
+@given(files=st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=4))
+def test_numbers_are_those_of_the_rows(files: list[list[dict[str, Any]]], tmp_path_factory: Any) -> None:
+    table = tmp_path_factory.mktemp("t")
+    for rows in files:
+        write_deltalake(table, pa.Table.from_pylist(rows, ROWS), mode="append", partition_by=["part", "number"])
+    rows = DeltaTable(table).to_pyarrow_table()
+    found, columns = trends_of(table), {name: rows[name] for name, _ in PLAIN}
+    columns |= {f"nested.{name}": pc.struct_field(rows["nested"], name) for name in ("a", "b")}
+    for name, column in columns.items():
+        trend, extremes = found[name], pc.min_max(column).as_py()
+        assert (trend.records, trend.nulls, trend.no_nulls) == (rows.num_rows, column.null_count, ""), name
+        if name != "yes":
+            assert (trend.least, trend.greatest) == (extremes["min"], extremes["max"]), name
+            assert trend.no_extremes == ""
+
+
+def stated(records: int, low: Any, high: Any, nulls: int = 0, **others: Any) -> str:
+    """Return statistics of the column `c`."""
+    bounds = {"minValues": {"c": low}, "maxValues": {"c": high}}
+    return json.dumps({"numRecords": records, **bounds, "nullCount": {"c": nulls}, **others})
+
+
+def vector(deleted: int) -> dict[str, Any]:
+    return {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4, "cardinality": deleted}
+
+
+def trend_of(folder: Path, kind: str, *files: Mapping[str, Any]) -> ColumnTrend:
+    """Return the trend of the column `c` of a table with these files."""
+    features = ["deletionVectors", "timestampNtz"]
+    first = [protocol(3, 7, readerFeatures=features), metadata(schemaString=schema(field("c", kind)))]
+    adds = [add(f"f{place}", **file) for place, file in enumerate(files)]
+    write_log(folder / "t", {0: [*first, *adds]})
+    return trends_of(folder / "t")["c"]
+
+
+LONG = "x" * 40
+WIDER = "of {} files have bounds that may be wider than its values"
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "least", "greatest", "reason"),
+    [
+        ("string", [("a", LONG), ("b", "y")], "a", "y", ""),
+        ("string", [("a", "b"), ("b", LONG)], "a", None, f"1 {WIDER.format(2)}"),
+        ("string", [(LONG, LONG)], None, None, f"1 {WIDER.format(1)}"),
+        ("string", [("ä" * 15, "ä" * 16)], "ä" * 15, None, f"1 {WIDER.format(1)}"),
+        ("decimal(20,2)", [(1, 9999999999999.99)], Decimal(1), Decimal("9999999999999.99"), ""),
+        ("decimal(20,2)", [(1, 10000000000000.25)], Decimal(1), None, f"1 {WIDER.format(1)}"),
+        ("double", [("NaN", "NaN"), (1, 2)], None, None, "1 of 2 files do not state its bounds"),
+        ("double", [("-Infinity", 3), (1, "Infinity")], float("-inf"), float("inf"), ""),
+        ("double", [(1, "NaN"), (0.5, 2)], 0.5, None, "1 of 2 files do not state its bounds"),
+        ("long", [(1, "text"), (0, 2)], 0, None, "1 of 2 files do not state its bounds"),
+        ("long", [(1, 2**63)], 1, None, "1 of 1 files do not state its bounds"),
+        ("date", [("2020-01-01", "2020-13-01")], date(2020, 1, 1), None, "1 of 1 files do not state its bounds"),
+        (
+            "timestamp",
+            [("2020-01-01T00:00:00.000+02:00", "2020-01-01T05:00:00Z"), ("2019-12-31T23:00:00.500Z",) * 2],
+            datetime(2019, 12, 31, 22, tzinfo=UTC),
+            datetime(2020, 1, 1, 5, tzinfo=UTC),
+            "",
+        ),
+    ],
+)
+def test_bound_that_may_be_wider_than_the_values_is_no_extreme(
+    kind: str, files: list[tuple[Any, Any]], least: Any, greatest: Any, reason: str, tmp_path: Path
+) -> None:
+    trend = trend_of(tmp_path, kind, *({"stats": stated(5, *file)} for file in files))
+    assert (trend.least, trend.greatest, trend.no_extremes) == (least, greatest, reason)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "nulls", "expected"),
+    [(2, 0, 0), (2, 5, 3), (2, 3, None), (5, 3, 0), (0, 3, 3)],
+    ids=["no nulls", "only nulls", "some nulls", "no rows left", "nothing deleted"],
+)
+def test_nulls_of_a_file_with_a_deletion_vector_are_known_if_none_or_all_rows_are_null(
+    deleted: int, nulls: int, expected: int | None, tmp_path: Path
+) -> None:
+    file = {"stats": stated(5, 1, 2, nulls, tightBounds=deleted == 0), "deletionVector": vector(deleted)}
+    trend = trend_of(tmp_path, "long", file)
+    assert (trend.records, trend.nulls, bool(trend.no_nulls)) == (5 - deleted, expected, expected is None)
+
+
+def test_extreme_of_another_file_is_known_although_a_deletion_vector_hides_values(tmp_path: Path) -> None:
+    hidden = {"stats": stated(5, 2, 9), "deletionVector": vector(1)}
+    trend = trend_of(tmp_path, "long", hidden, {"stats": stated(5, 1, 8)})
+    assert (trend.least, trend.greatest) == (1, None)
+    assert trend.no_extremes == "1 of 2 files have bounds that may be wider than its values"
+
+
+@pytest.mark.parametrize(
+    ("stats", "no_nulls", "no_extremes"),
+    [
+        (None, "do not state their number of rows", "do not state its bounds"),
+        ("{}", "do not state their number of rows", "do not state its bounds"),
+        ("no JSON", "do not state their number of rows", "do not state its bounds"),
+        ('{"numRecords":5}', "do not state its nulls", "do not state its bounds"),
+        ('{"numRecords":5,"nullCount":{"c":5}}', "", ""),
+        ('{"numRecords":0}', "", ""),
+    ],
+    ids=["no statistics", "empty", "invalid", "not indexed", "only nulls", "no rows"],
+)
+def test_file_without_statistics_of_a_column_makes_its_numbers_unknown(
+    stats: str | None, no_nulls: str, no_extremes: str, tmp_path: Path
+) -> None:
+    trend = trend_of(tmp_path, "long", {"stats": stated(5, 1, 2)}, {"stats": stats})
+    assert trend.no_nulls == (f"1 of 2 files {no_nulls}" if no_nulls else "")
+    assert trend.no_extremes == (f"1 of 2 files {no_extremes}" if no_extremes else "")
+    assert (trend.least, trend.greatest) == ((None, None) if no_extremes else (1, 2))
+
+
+def test_partition_values_are_exact_and_need_no_statistics(tmp_path: Path) -> None:
+    columns = [field("day", "date"), field("at", "timestamp"), field("id")]
+    described = metadata(schemaString=schema(*columns), partitionColumns=["day", "at"])
+    files = [("2020-01-02", "2020-01-01 10:00:00"), ("", None), ("2019-05-01", "2020-01-01T10:00:00.500+01:00")]
+    adds = [
+        add(f"f{place}", partitionValues={"day": day, "at": at}, stats=stated(4, 1, 1), deletionVector=vector(1))
+        for place, (day, at) in enumerate(files)
+    ]
+    write_log(tmp_path, {0: [protocol(3, 7, readerFeatures=["deletionVectors"]), described, *adds]})
+    found = trends_of(tmp_path)
+    day, at = found["day"], found["at"]
+    assert (day.records, day.nulls, day.least, day.greatest) == (9, 3, date(2019, 5, 1), date(2020, 1, 2))
+    times = datetime(2020, 1, 1, 9, 0, 0, 500_000, tzinfo=UTC), datetime(2020, 1, 1, 10, tzinfo=UTC)
+    assert (at.nulls, at.least, at.greatest, at.no_extremes) == (3, *times, "")
+
+
+def test_statistics_have_the_physical_names_of_mapped_columns(tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c"}
+    described = metadata(
+        schemaString=schema(field("shown", **mapped)), configuration={"delta.columnMapping.mode": "name"}
+    )
+    write_log(tmp_path, {0: [protocol(2, 5), described, add("a", stats=stated(5, 1, 2, 1))]})
+    assert [(each.column, each.nulls, each.greatest) for each in trends_of(tmp_path).values()] == [("shown", 1, 2)]
+
+
+def test_version_without_files_has_no_rows_and_no_extremes(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a", stats="x")], 1: [remove("a")]})
+    trend = trends_of(tmp_path)["id"]
+    assert (trend.records, trend.nulls, trend.null_share, trend.least, trend.no_extremes) == (0, 0, None, None, "")
+
+
+def test_rows_of_the_table_state_why_a_number_is_unknown(tmp_path: Path) -> None:
+    trend_of(tmp_path, "long", {"stats": stated(4, 1, 2, 1)}, {"stats": '{"numRecords":4}'})
+    assert open_table(tmp_path / "t").column_trends().to_arrow().to_pylist() == [
+        {
+            "column": "c",
+            "type": "long",
+            "records": 8,
+            "null_count": None,
+            "null_share": None,
+            "min": None,
+            "max": None,
+            "null_count_unknown": "1 of 2 files do not state its nulls",
+            "extremes_unknown": "1 of 2 files do not state its bounds",
+        }
+    ]
+
+
+@pytest.mark.spark
+def test_both_engines_find_the_same_trends_also_in_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trends_module, "_ROWS_OF_SPARK_AT_ONCE", 3)
+    monkeypatch.setattr(trends_module, "_FILES_AT_ONCE", 2)
+    files = [{"stats": stated(5, place, "NaN" if place == 3 else 2 * place, place % 2)} for place in range(10)]
+    in_driver = trend_of(tmp_path, "double", *files)
+    table = open_table(tmp_path / "t", spark=spark)
+    on_spark = trends_module.column_trends(table.snapshot.scanned_table().columns, table.snapshot.all_files)
+    assert (in_driver.nulls, in_driver.least, in_driver.greatest) == (5, 0, None)
+    assert [in_driver] == list(on_spark)
+    (row,) = table.snapshot.tables.column_trends.collect()
+    assert (row["column"], row["null_share"], row["min"]) == ("c", 0.1, "0.0")
