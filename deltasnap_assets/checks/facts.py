@@ -41,6 +41,8 @@ class TombstoneFacts:
     size_in_bytes: of the tombstones that have a size.
     expired: tombstones whose retention has ended. VACUUM deletes their files, unless it already has.
     expired_bytes: of the expired ones that have a size.
+    time_travel_bytes: of files that only earlier versions read, and whose retention has not ended; None: an earlier
+                       release counted them.
     """
 
     num_files: int
@@ -51,6 +53,7 @@ class TombstoneFacts:
     num_expired: int
     num_expired_without_size: int
     expired_bytes: int
+    time_travel_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

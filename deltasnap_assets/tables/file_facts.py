@@ -62,7 +62,7 @@ class FileCount:
             configuration=self.configuration,
         )
         gone = _tombstone_facts(tombstones, retention_ms=self.retention_ms, now_ms=self.now_ms)
-        return facts, self._unneeded(gone, files, tombstones) if gone.num_expired else gone
+        return facts, self._unneeded(gone, files, tombstones) if gone.num_files else gone
 
     def on_spark(self, files: DataFrame, tombstones: DataFrame) -> tuple[FileFacts, TombstoneFacts]:
         """Return the facts from rows in Spark."""
@@ -73,24 +73,26 @@ class FileCount:
         }
         facts = _file_facts(_partitions_on_spark(files), **named, configuration=self.configuration)
         gone = _tombstone_facts_on_spark(tombstones, self._expires(), self.now_ms)
-        return facts, self._unneeded_on_spark(gone, files, tombstones) if gone.num_expired else gone
+        return facts, self._unneeded_on_spark(gone, files, tombstones) if gone.num_files else gone
 
     def _unneeded(self, facts: TombstoneFacts, files: pa.Table, tombstones: pa.Table) -> TombstoneFacts:
-        """Return the facts with the expired files that no live file or later tombstone needs, each once.
+        """Return the facts with the files that are not live, each once, by the latest of its tombstones.
 
         A file has a tombstone for each deletion vector that it had, also while it is live.
         """
         keyed = tombstones.append_column("key", path_keys(tombstones["path"].combine_chunks(), self.log_path))
         keyed = keyed.append_column("deleted", pc.fill_null(keyed["deletionTimestamp"], 0))
         by_file = keyed.group_by("key").aggregate([("deleted", "max"), ("size", "max")])
-        expired = by_file.filter(pc.less_equal(by_file["deleted_max"], self.now_ms - self.retention_ms))
         live = path_keys(files["path"].combine_chunks(), self.log_path)
-        sizes = expired.filter(pc.invert(pc.is_in(expired["key"], live)))["size_max"]
+        unneeded = by_file.filter(pc.invert(pc.is_in(by_file["key"], live)))
+        is_expired = pc.less_equal(unneeded["deleted_max"], self.now_ms - self.retention_ms)
+        sizes = unneeded["size_max"].filter(is_expired)
         return replace(
             facts,
             num_expired=len(sizes),
             num_expired_without_size=sizes.null_count,
             expired_bytes=_total(sizes),
+            time_travel_bytes=_total(unneeded["size_max"].filter(pc.invert(is_expired))),
         )
 
     def _unneeded_on_spark(self, facts: TombstoneFacts, files: DataFrame, tombstones: DataFrame) -> TombstoneFacts:
@@ -98,15 +100,20 @@ class FileCount:
         expires = F.coalesce(self._expires(), F.lit(_MOST))
         by_key = tombstones.groupBy(key.alias("by"))  # a session may omit this column
         by_file = by_key.agg(F.max(key).alias("key"), F.max(expires).alias("expires"), F.max("size").alias("size"))
-        expired = by_file.where(F.col("expires") <= self.now_ms)
-        unneeded = expired.join(files.select(key.alias("key")), "key", "left_anti")
+        unneeded = by_file.join(files.select(key.alias("key")), "key", "left_anti")
+        is_expired = F.col("expires") <= self.now_ms
         row = unneeded.agg(
-            F.count("*").alias("files"),
-            F.count_if(F.col("size").isNull()).alias("without_size"),
-            _sum_of(F.col("size")).alias("bytes"),
+            F.count_if(is_expired).alias("files"),
+            F.count_if(is_expired & F.col("size").isNull()).alias("without_size"),
+            _sum_of(F.when(is_expired, F.col("size"))).alias("bytes"),
+            _sum_of(F.when(~is_expired, F.col("size"))).alias("kept"),
         ).collect()[0]
         return replace(
-            facts, num_expired=row.files, num_expired_without_size=row.without_size, expired_bytes=int(row.bytes)
+            facts,
+            num_expired=row.files,
+            num_expired_without_size=row.without_size,
+            expired_bytes=int(row.bytes),
+            time_travel_bytes=int(row.kept),
         )
 
     def _expires(self) -> Column:
@@ -206,6 +213,7 @@ def _tombstone_facts(tombstones: pa.Table, *, retention_ms: int, now_ms: int) ->
         num_expired=len(expired),
         num_expired_without_size=expired.null_count,
         expired_bytes=_total(expired),
+        time_travel_bytes=0,
     )
 
 
@@ -230,6 +238,7 @@ def _tombstone_facts_on_spark(tombstones: DataFrame, expires: Column, now_ms: in
         num_expired=row.expired,
         num_expired_without_size=row.expired_without_size,
         expired_bytes=int(row.expired_bytes),
+        time_travel_bytes=0,
     )
 
 

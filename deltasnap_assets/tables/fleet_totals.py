@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 from deltasnap_core.support import TableLevel
 
-_SUMMED = ("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes", "vacuum_bytes")
+_SUMMED = (
+    *("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes"),
+    *("vacuum_bytes", "time_travel_bytes"),
+)
 
 Row = Mapping[str, Any]
 """One table: a row of `SnapshotStore.fleet` as a dictionary."""
@@ -39,6 +42,7 @@ class FleetTotals:
     growth_7d_bytes: int | None
     growth_30d_bytes: int | None
     vacuum_bytes: int | None
+    time_travel_bytes: int | None
     incomplete: frozenset[str]
 
     @property

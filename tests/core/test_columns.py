@@ -87,7 +87,7 @@ def test_columns_of_a_fleet_keep_their_names_types_and_order() -> None:
         "num_versions": "int64 not null",
         **dict.fromkeys(("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes"), number),
         "small_file_ratio": "double",
-        **dict.fromkeys(("vacuum_bytes", "commits_since_checkpoint"), number),
+        **dict.fromkeys(("vacuum_bytes", "time_travel_bytes", "commits_since_checkpoint"), number),
         "features": texts,
         "owners": texts,
         "path": text,

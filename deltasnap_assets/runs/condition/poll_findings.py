@@ -36,7 +36,7 @@ class PollFindings:
 
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
-    vacuum_bytes: of the newest stored version, `facts_version`.
+    vacuum_bytes, time_travel_bytes: of the newest stored version, `facts_version`.
     counted_files: facts from a pass over the files of a version.
     checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
     data_change: the last version that changes data.
@@ -51,6 +51,7 @@ class PollFindings:
     stale_after_ms: int | None = None
     facts_version: int | None = None
     vacuum_bytes: int | None = None
+    time_travel_bytes: int | None = None
     counted_files: Mapping[str, Any] | None = None
     checked_version: int | None = None
     checked_inputs: str | None = None

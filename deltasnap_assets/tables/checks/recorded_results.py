@@ -53,6 +53,7 @@ def record_table_checks(
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
             problems={LOG: condition.faults, **found.problems, ALL_CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
+            time_travel_bytes=None if found.vacuum_bytes is None else _time_travel_bytes(snapshots, table),
             checked_version=newest if are_all else None,
             checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
             data_change=snapshots.data_change(table, newest) if are_all and newest is not None else None,
@@ -80,6 +81,11 @@ def record_version_checks(
     if max(snapshots.stored_versions(table), default=None) in versions:
         problems = {**dict.fromkeys(names, ()), **found_by_checks(verdicts).problems}
         record(snapshots.store, table, PollFindings(problems=problems))
+
+
+def _time_travel_bytes(snapshots: RunSnapshots, table: TableSettings) -> int | None:
+    """Return the bytes that the check of expired tombstones counted too."""
+    return snapshots.facts.of(table).tombstones.time_travel_bytes
 
 
 def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:

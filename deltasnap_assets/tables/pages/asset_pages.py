@@ -211,7 +211,7 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(asset_key(table, name)) for name in ("computed_state", "all_files")}
-    return {**entries, **links, "dagster/uri": text_value(uri_of(table)), **_numbers(state, segment)}
+    return {**entries, **links, "dagster/uri": text_value(uri_of(table)), **_numbers(state, segment), **_storage(shown)}
 
 
 def _charts(shown: ShownVersion) -> Entries:
@@ -259,6 +259,15 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
         "tombstones": dg.MetadataValue.int(state.num_of_removes),
         "checkpoint_lag": dg.MetadataValue.int(len(segment.deltas)),
     }
+
+
+def _storage(shown: ShownVersion) -> Entries:
+    """Return the bytes that only earlier versions read, to plot; empty: they are not known for this version."""
+    gone = shown.counted.tombstones
+    if shown.counted.version != shown.segment.version or gone.time_travel_bytes is None:
+        return {}
+    sizes = {"time_travel_bytes": gone.time_travel_bytes, "expired_bytes": gone.expired_bytes}
+    return {name: dg.MetadataValue.int(size) for name, size in sizes.items()}
 
 
 @noting_problems

@@ -140,6 +140,7 @@ def _maintenance(row: Row) -> list[str]:
         _name(row),
         ratio_text(row["small_file_ratio"]),
         size_text(row["vacuum_bytes"]),
+        size_text(row["time_travel_bytes"]),
         count_text(row["commits_since_checkpoint"]),
         markdown_text(", ".join(row["features"])),
         markdown_text(", ".join(row["owners"])),
@@ -150,7 +151,7 @@ _TABLES: Mapping[str, tuple[Sequence[str], _Cells]] = {
     "conditions": (("table", "condition", "last commit", "version"), _condition),
     "contents": (("table", "rows", "files", "size", "in 7 days", "in 30 days"), _contents),
     "maintenance": (
-        ("table", "small files", "VACUUM frees", "checkpoint lag", "features", "owner"),
+        ("table", "small files", "VACUUM frees", "time travel", "checkpoint lag", "features", "owner"),
         _maintenance,
     ),
 }

@@ -72,6 +72,9 @@ class FleetHistory:
 def _parsed(url: str, content: bytes) -> pa.Table:
     try:
         rows = verified_parquet(io.BytesIO(content)).read()
+        for field in HISTORY_SCHEMA:  # an earlier release had fewer columns
+            if field.nullable and field.name not in rows.column_names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         return rows.select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise CorruptStoreError(path=url, reason=str(error)) from error

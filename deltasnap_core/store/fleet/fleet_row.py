@@ -44,6 +44,7 @@ FLEET_SCHEMA = pa.schema(
         pa.field("growth_30d_bytes", pa.int64()),
         pa.field("small_file_ratio", pa.float64()),
         pa.field("vacuum_bytes", pa.int64()),
+        pa.field("time_travel_bytes", pa.int64()),
         pa.field("commits_since_checkpoint", pa.int64()),
         pa.field("features", pa.list_(pa.string()), nullable=False),
         pa.field("owners", pa.list_(pa.string()), nullable=False),
@@ -72,6 +73,7 @@ class FleetRow:
     growth_7d_bytes, growth_30d_bytes: None also if the version of that time is not stored.
     small_file_ratio: small files among all files; 0 for a table without files.
     vacuum_bytes:    the bytes that VACUUM would free at least, at the time of the last poll.
+    time_travel_bytes: of other files that only earlier versions read, at that time.
     features:        the table features, sorted.
     """
 
@@ -93,6 +95,7 @@ class FleetRow:
     growth_30d_bytes: int | None = None
     small_file_ratio: float | None = None
     vacuum_bytes: int | None = None
+    time_travel_bytes: int | None = None
     commits_since_checkpoint: int | None = None
     features: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
@@ -152,7 +155,8 @@ def fleet_row(
         num_versions=timeline.num_versions,
         growth_7d_bytes=growth_7d,
         growth_30d_bytes=growth_30d,
-        vacuum_bytes=poll.vacuum_bytes if poll is not None and poll.facts_version == stored else None,
+        vacuum_bytes=None if poll is None or poll.facts_version != stored else poll.vacuum_bytes,
+        time_travel_bytes=None if poll is None or poll.facts_version != stored else poll.time_travel_bytes,
         owners=() if poll is None else poll.owners,
         path=None if poll is None else poll.path,
         **({} if newest is None else _of_version(newest, poll)),

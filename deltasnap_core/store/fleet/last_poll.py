@@ -148,8 +148,9 @@ class LastPoll(JsonRecord):
     problems:         the current problems, the latest first; empty: none was found.
     stale_after_ms:   the age of the last commit after which the table is stale; None: it never is.
     small_file_bytes: a file below this size counts as small.
-    facts_version:    the version of the two facts below; None: they are unknown.
+    facts_version:    the version of the three facts below; None: they are unknown.
     vacuum_bytes:     the bytes of files past their retention; None: unknown. Beyond 64 bits, it is stored as unknown.
+    time_travel_bytes: the bytes of other files that only earlier versions read; None: as for `vacuum_bytes`.
     counted_files:    facts from a pass over the files of a version, as JSON values of the caller; None: none are
                       recorded.
     owners:           of the table, as configured.
@@ -174,6 +175,7 @@ class LastPoll(JsonRecord):
     small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES
     facts_version: Long | None = None
     vacuum_bytes: Long | None = None
+    time_travel_bytes: Long | None = None
     counted_files: Mapping[str, Any] | None = field(default=None, repr=False)
     owners: tuple[str, ...] = ()
     path: str | None = None
@@ -199,8 +201,13 @@ class LastPoll(JsonRecord):
 
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
-        has_bytes = is_json_kind(self.vacuum_bytes, int)
-        written = replace(self, vacuum_bytes=self.vacuum_bytes if has_bytes else None, problems=(), points={})
+        written = replace(
+            self,
+            vacuum_bytes=self.vacuum_bytes if is_json_kind(self.vacuum_bytes, int) else None,
+            time_travel_bytes=self.time_travel_bytes if is_json_kind(self.time_travel_bytes, int) else None,
+            problems=(),
+            points={},
+        )
         values = {
             **written.to_json(),
             "problems": [problem_json(problem) for problem in self.problems],

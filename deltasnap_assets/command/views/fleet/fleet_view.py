@@ -38,8 +38,19 @@ _COLORS = {
 _MAX_REASON_LENGTH = 2000
 _WIDEST = 1000
 _TEXTS = ("table", "condition", "last commit", "version")
-_NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM")
-_LEAST_IMPORTANT = ("30 days", "7 days", "VACUUM", "small", "files", "rows", "version", "size", "last commit")
+_NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM", "time travel")
+_LEAST_IMPORTANT = (
+    "time travel",
+    "30 days",
+    "7 days",
+    "VACUUM",
+    "small",
+    "files",
+    "rows",
+    "version",
+    "size",
+    "last commit",
+)
 
 
 def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
@@ -97,6 +108,7 @@ def _numbers(row: Row) -> list[str]:
         growth_text(row["growth_30d_bytes"]),
         ratio_text(row["small_file_ratio"]),
         size_text(row["vacuum_bytes"]),
+        size_text(row["time_travel_bytes"]),
     ]
 
 

@@ -22,6 +22,7 @@ _GAUGES = (
     ("growth_30d_bytes", "Growth in the last thirty days.", "growth_30d_bytes"),
     ("small_files_ratio", "Ratio of small files among all live files.", "small_file_ratio"),
     ("vacuum_bytes", "Minimum bytes that VACUUM would free.", "vacuum_bytes"),
+    ("time_travel_bytes", "Bytes of files that only earlier versions read.", "time_travel_bytes"),
     ("commits_since_checkpoint", "Commits since the last checkpoint.", "commits_since_checkpoint"),
 )
 """The gauges of each table: name, help, and column of the row. Times and pauses become seconds."""

@@ -245,6 +245,8 @@ def test_page_of_the_table_is_complete(table: Refreshed) -> None:
         "size_per_file": 1000,
         "tombstones": 2,
         "checkpoint_lag": 5,
+        "time_travel_bytes": 0,
+        "expired_bytes": 1,
     }
 
 

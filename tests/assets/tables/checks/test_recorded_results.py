@@ -44,6 +44,7 @@ def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
     assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)
     found = recorded(table, vacuum, are_all=True)
     assert (found.checked_version, found.facts_version, found.vacuum_bytes) == (LAST, LAST, 7)
+    assert found.time_travel_bytes == 0  # no file was removed
 
 
 def test_last_commit_has_its_stored_time_and_before_that_the_time_of_its_file(table: Table) -> None:

@@ -92,19 +92,19 @@ PAGE: dict[str, list[str]] = {
         "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |",
     ],
     "maintenance": [
-        "| table | small files | VACUUM frees | checkpoint lag | features | owner |",
-        "| - | - | - | - | - | - |",
-        "| orders | 100% |  | 9 |  |  |",
-        "| clicks | 100% |  | 9 |  |  |",
-        "| events | 100% | 5 B | 9 | a\\, b | team\\:web |",
+        "| table | small files | VACUUM frees | time travel | checkpoint lag | features | owner |",
+        "| - | - | - | - | - | - | - |",
+        "| orders | 100% |  |  | 9 |  |  |",
+        "| clicks | 100% |  |  | 9 |  |  |",
+        "| events | 100% | 5 B | 1 KiB | 9 | a\\, b | team\\:web |",
     ],
 }
 
 
 def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
-    more = {"vacuum_bytes": 5, "features": ["a", "b"]}
+    more = {"vacuum_bytes": 5, "time_travel_bytes": 1024, "features": ["a", "b"]}
     page = fleet_page([{**row, **more} if row["table"] == "events" else row for row in fleet.rows])
-    assert page["vacuum_bytes"].value == 5
+    assert (page["vacuum_bytes"].value, page["time_travel_bytes"].value) == (5, 1024)
     assert str(page["overview"].value).endswith(" in 7 days. VACUUM would free at least 5 B.")
     shown = {name: str(page[name].value).splitlines() for name in PAGE if name != "overview"}
     assert {**shown, "overview": str(fleet_page(fleet.rows)["overview"].value).splitlines()} == PAGE

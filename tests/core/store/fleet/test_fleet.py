@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import fsspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
@@ -66,6 +67,7 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
             last_commit_ms=NOW - 1_000,
             facts_version=40,
             vacuum_bytes=5,
+            time_travel_bytes=6,
             owners=("team:web",),
             path="s3://lake/events",
         ),
@@ -92,6 +94,7 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
         "growth_30d_bytes": 30 * FILE_BYTES,
         "small_file_ratio": 1.0,
         "vacuum_bytes": 5,
+        "time_travel_bytes": 6,
         "commits_since_checkpoint": 0,
         "features": ["a", "b"],
         "owners": ["team:web"],
@@ -428,6 +431,16 @@ def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     assert pa.concat_tables(fleets)["age_ms"].to_pylist() == [2 * HOUR, 0, HOUR]
     assert store.fleet_history(NOW + HOUR, NOW + HOUR)["age_ms"].to_pylist() == [HOUR]
     assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
+
+
+def test_columns_that_an_earlier_release_did_not_keep_are_null(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.polls.write("events", poll())
+    store.fleet(now_ms=NOW, keep=True)
+    (file,) = (path for path in tmp_path.rglob("*.parquet") if f"{NOW}" in path.name)
+    kept = pq.read_table(file)
+    pq.write_table(kept.drop_columns(["time_travel_bytes"]), file, write_page_checksum=True)
+    assert store.fleet_history().equals(kept)
 
 
 def test_damaged_file_of_the_history_is_an_error_that_names_it(tmp_path: Path) -> None:

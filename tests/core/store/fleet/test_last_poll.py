@@ -36,6 +36,7 @@ POLL = LastPoll(
     small_file_bytes=10,
     facts_version=6,
     vacuum_bytes=3,
+    time_travel_bytes=4,
     counted_files={"version": 5},
     owners=("team:web",),
     path="s3://lake/events",
@@ -84,6 +85,7 @@ POLL_JSON: dict[str, Any] = {
     "smallFileBytes": 10,
     "factsVersion": 6,
     "vacuumBytes": 3,
+    "timeTravelBytes": 4,
     "countedFiles": {"version": 5},
     "owners": ["team:web"],
     "path": "s3://lake/events",
@@ -111,6 +113,7 @@ def test_poll_is_one_document_that_is_read_back(poll: LastPoll, document: dict[s
 
 def test_bytes_beyond_64_bits_are_unknown() -> None:
     assert LastPoll.from_bytes(replace(POLL, vacuum_bytes=2**63).to_bytes()) == replace(POLL, vacuum_bytes=None)
+    assert LastPoll.from_bytes(replace(POLL, time_travel_bytes=2**63).to_bytes()).time_travel_bytes is None
     assert LastPoll.from_bytes(replace(POLL, vacuum_bytes=2**63 - 1).to_bytes()).vacuum_bytes == 2**63 - 1
 
 

@@ -125,7 +125,7 @@ def test_json_of_a_fleet_has_totals_and_every_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("width", "headers"),
     [
-        (160, "table condition last commit version rows files size 7 days 30 days small VACUUM"),
+        (160, "table condition last commit version rows files size 7 days 30 days small VACUUM time travel"),
         (60, "table condition last commit version size"),
         (20, "table condition"),
     ],
