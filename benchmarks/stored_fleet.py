@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, checkpoint_file, commit_file
@@ -96,7 +96,7 @@ def _segment(log_path: str, version: int, times: Mapping[int, int]) -> LogSegmen
         log_path=log_path,
         version=version,
         deltas=deltas,
-        checkpoint_provider=checkpoint if last else EmptyCheckpointProvider(),
+        checkpoint_provider=checkpoint if last else NO_CHECKPOINT,
         last_commit_file=deltas[-1] if deltas else None,
         last_commit_timestamp=times[version],
     )

@@ -17,7 +17,6 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContent
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
@@ -161,7 +160,7 @@ class LogLoader:
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
         provider = segment.checkpoint_provider
-        if isinstance(provider, EmptyCheckpointProvider):
+        if provider.is_empty:
             return None
         if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
             return known.checkpoint

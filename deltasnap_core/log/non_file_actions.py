@@ -16,7 +16,6 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import (
 from deltasnap_core.log.commits.action_lines import decode_line, lines_with
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
-from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
@@ -205,7 +204,7 @@ def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[
         if protocol is not None and metadata is not None:
             return protocol, metadata
     provider = segment.checkpoint_provider
-    if isinstance(provider, EmptyCheckpointProvider):
+    if provider.is_empty:
         return protocol, metadata
     contents = open_checkpoint(store, provider, segment.log_path)
     found = load_non_file_actions(store, contents, EMPTY_BATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_time_with_log, compare_with_log
-from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
@@ -174,7 +174,7 @@ class InitialSnapshot(Snapshot):
             log_path=context.table_log.log_path,
             version=-1,
             deltas=(),
-            checkpoint_provider=EmptyCheckpointProvider(),
+            checkpoint_provider=NO_CHECKPOINT,
             last_commit_timestamp=-1,
         )
         log = VersionLog(loader=context.table_log.loader, segment=segment, now_ms=now_ms, validate_state=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, Extension
 from deltasnap_core.storage.log_store import FileStatus
@@ -12,55 +12,49 @@ from deltasnap_core.storage.log_store import FileStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointProvider:
-    """A complete checkpoint.
+    """A complete checkpoint, or none: NO_CHECKPOINT, where the commits start at version 0.
 
-    version: the version whose state it contains.
+    version: the version whose state it contains; -1 for none.
     files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint references them.
     kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
     format:  the format of the top-level files.
     Source: PROTOCOL.md, Checkpoints.
     """
 
-    is_empty: ClassVar[bool] = False
-
     version: int
     files: tuple[FileStatus, ...]
     kind: CheckpointKind
     format: Extension
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "version": self.version,
-            "files": [file.to_json() for file in self.files],
-            "kind": self.kind.value,
-            "format": self.format,
-        }
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no checkpoint."""
+        return not self.files
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return plain JSON values; None: there is no checkpoint."""
+        return (
+            None
+            if self.is_empty
+            else {
+                "version": self.version,
+                "files": [file.to_json() for file in self.files],
+                "kind": self.kind.value,
+                "format": self.format,
+            }
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyCheckpointProvider:
-    """No checkpoint: the commits start at version 0, so `version` is -1. It has the members of `CheckpointProvider`."""
-
-    is_empty: ClassVar[bool] = True
-    version: ClassVar[int] = -1
-    files: ClassVar[tuple[FileStatus, ...]] = ()
-    kind: ClassVar[None] = None
-    format: ClassVar[None] = None
-
-    def to_json(self) -> None:
-        """Return None: there is no checkpoint."""
+NO_CHECKPOINT = CheckpointProvider(version=-1, files=(), kind=CheckpointKind.CLASSIC, format="parquet")
 
 
-def checkpoint_from_json(
-    values: Mapping[str, Any] | None, files: Iterable[FileStatus]
-) -> CheckpointProvider | EmptyCheckpointProvider:
+def checkpoint_from_json(values: Mapping[str, Any] | None, files: Iterable[FileStatus]) -> CheckpointProvider:
     """Return a checkpoint from the result of `to_json`, and its files.
 
     Errors: KeyError for a missing field, ValueError for an unknown kind.
     """
     if values is None:
-        return EmptyCheckpointProvider()
+        return NO_CHECKPOINT
     return CheckpointProvider(
         version=values["version"],
         files=tuple(files),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from deltasnap_core.errors import VersionNotFoundError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, ratified_by
-from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
 from deltasnap_core.protocol.log_files.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
 from deltasnap_core.ranges import VersionRanges
@@ -97,10 +97,10 @@ class LogListing:
         found = self._files[bisect_left(self._versions, first) : bisect_right(self._versions, last)]
         return CommitRun(found) if len(found) == last - first + 1 else found
 
-    def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
+    def best_checkpoint(self, version: int) -> CheckpointProvider:
         """Return the checkpoint to replay a version from: the newest up to that version, the best of its version."""
         place = bisect_right(self.checkpoints, -version - 1, key=lambda checkpoint: -checkpoint.version)
-        return self.checkpoints[place] if place < len(self.checkpoints) else EmptyCheckpointProvider()
+        return self.checkpoints[place] if place < len(self.checkpoints) else NO_CHECKPOINT
 
     def starts_before(self, version: int) -> tuple[int, ...]:
         """Return the versions up to `version` that have a checkpoint and all later commits up to it, ascending.

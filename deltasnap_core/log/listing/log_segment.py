@@ -10,7 +10,6 @@ from typing import Any
 from deltasnap_core.errors import VersionGapError, VersionNotFoundError
 from deltasnap_core.log.listing.checkpoint_provider import (
     CheckpointProvider,
-    EmptyCheckpointProvider,
     checkpoint_from_json,
 )
 from deltasnap_core.log.listing.log_listing import CommitRun, LogListing, table_path
@@ -44,7 +43,7 @@ class LogSegment:
     log_path: str
     version: int
     deltas: tuple[FileStatus, ...]
-    checkpoint_provider: CheckpointProvider | EmptyCheckpointProvider
+    checkpoint_provider: CheckpointProvider
     compactions: tuple[FileStatus, ...] = ()
     checksum_file: FileStatus | None = None
     last_commit_file: FileStatus | None = None
@@ -52,7 +51,7 @@ class LogSegment:
 
     def __post_init__(self) -> None:
         checkpoint = self.checkpoint_provider
-        if checkpoint.version > self.version or bool(checkpoint.files) == checkpoint.is_empty:
+        if checkpoint.version > self.version or checkpoint.is_empty != (checkpoint.version < 0):
             raise ValueError(f"{checkpoint} cannot be the start of version {self.version} of {redacted(self.log_path)}")
         self._check_commits(checkpoint.version + 1)
         if strays := [c.path for c in self.compactions if not is_within(c, checkpoint.version, self.version)]:
@@ -84,7 +83,7 @@ class LogSegment:
         cls,
         listing: LogListing,
         version: int,
-        checkpoint: CheckpointProvider | EmptyCheckpointProvider | None = None,
+        checkpoint: CheckpointProvider | None = None,
     ) -> LogSegment:
         """Return the segment of a version from a listing. Files that do not belong to it are left out.
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from deltasnap_core.errors import DeltaTableNotFoundError, NoFilesystemError, VersionNotFoundError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
@@ -161,7 +161,7 @@ class _Search:
         version: int | None = None,
         *,
         first: int = 0,
-        prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
+        prefer: CheckpointProvider | None = None,
     ) -> LogSegment | None:
         """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
         wanted = self._catalog.max_version if version is None else version
@@ -216,9 +216,7 @@ def _start_of_listing(version: int | None, checkpoint: int | None) -> int:
     return 0 if version is None else max(version - _LOOK_BACK_VERSIONS, 0)
 
 
-def _checkpoint_for(
-    version: int, listing: LogListing, prefer: CheckpointProvider | EmptyCheckpointProvider | None
-) -> CheckpointProvider | EmptyCheckpointProvider:
+def _checkpoint_for(version: int, listing: LogListing, prefer: CheckpointProvider | None) -> CheckpointProvider:
     if prefer is not None and (prefer.is_empty or prefer in listing.checkpoints):
         return prefer
     return listing.best_checkpoint(version)

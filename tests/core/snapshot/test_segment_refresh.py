@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_core.errors import VersionNotFoundError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
-from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.snapshot.segment_refresh import next_segment, segment_after_commit, updated_segment
@@ -20,7 +20,7 @@ NO_TABLE = LogSegment(
     log_path=LOG_PATH,
     version=-1,
     deltas=(),
-    checkpoint_provider=EmptyCheckpointProvider(),
+    checkpoint_provider=NO_CHECKPOINT,
     last_commit_timestamp=-1,
 )
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -44,7 +44,7 @@ def segment(
         log_path=LOG_PATH,
         version=version,
         deltas=deltas if isinstance(deltas, tuple) else tuple(deltas),
-        checkpoint_provider=EmptyCheckpointProvider() if after < 0 else classic(after),
+        checkpoint_provider=NO_CHECKPOINT if after < 0 else classic(after),
         compactions=tuple(compactions or ()),
         last_commit_timestamp=0,
     )
@@ -122,7 +122,7 @@ def test_the_checkpoint_tells_the_time_of_a_commit_that_is_truncated_or_no_file(
     touched = status(commit_file(5), size=size, mtime=7)
     listing = list_log(MemoryLogStore([*commits(0, 4), touched, *commits(6, 6)], checkpoint(5)), LOG_PATH)
     assert LogSegment.from_listing(listing, 5).last_commit_timestamp == timestamp
-    assert LogSegment.from_listing(listing, 5, EmptyCheckpointProvider()).last_commit_timestamp == 7
+    assert LogSegment.from_listing(listing, 5, NO_CHECKPOINT).last_commit_timestamp == 7
 
 
 @pytest.mark.parametrize("field", ["checksum_file", "last_commit_file"])
