@@ -83,6 +83,10 @@ from .scan.search.bisect import (
     Bisection as Bisection,
     Outcome as Outcome,
 )
+from .scan.search.blame import (
+    RowChange as RowChange,
+    RowHistory as RowHistory,
+)
 from .scan.search.judge import Judgement as Judgement
 from .scan.search.known_versions import KnownVersions as KnownVersions
 from .scan.tables.column_trends import ColumnTrend as ColumnTrend, Extreme as Extreme

@@ -19,6 +19,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.commands.bisect_command import bisect
+from deltasnap_assets.command.commands.blame_command import blame
 from deltasnap_assets.command.commands.changes_command import changes
 from deltasnap_assets.command.commands.check_command import check
 from deltasnap_assets.command.commands.driver_commands import diff, doctor, fleet, history, init
@@ -112,7 +113,7 @@ def _show_version(wanted: bool) -> None:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
-    *(inspect_table, history, diff, scan, changes, table, bisect),
+    *(inspect_table, history, diff, scan, changes, table, bisect, blame),
     *(checkpoint, repair, vacuum, verify, size),
     *(check, fleet, doctor),
 )

@@ -167,16 +167,25 @@ class Scan:
         """Return the files that may contain rows for which the predicate is true; one Spark job. Errors: as `to_df`."""
         return self._files.run(self._chosen)
 
+    def files_among(self, files: pa.Table) -> list[DataFile]:
+        """Return those of some files, with the columns of AddFile, that `data_files` would return; one Spark job."""
+        return FileLookup(self._table).found_in(chosen_files(frame_of(files, self._table), self._skipping))
+
     def counts(self, files: Sequence[DataFile]) -> list[int]:
         """Return the number of rows of each of some data files for which the predicate is true; one Spark job.
 
         files: of versions in which the columns of the predicate are the same. Errors: as `take`.
         """
-        numbered = [replace(file, tags=(number,)) for number, file in enumerate(files)]
-        rows = self._filtered(RowReader(self._table, self._skipping.pushed, tags=(_FILE,)).read(numbered))
-        found = self.collected(aggregated(rows, [_FILE], F.count(F.lit(1)).alias(_COUNT)))
+        counted = aggregated(self._numbered(files), [_FILE], F.count(F.lit(1)).alias(_COUNT))
+        found = self.collected(counted)
         counts = dict(zip(found[_FILE].to_pylist(), found[_COUNT].to_pylist(), strict=True))
         return [counts.get(number, 0) for number in range(len(files))]
+
+    def rows_by_file(self, files: Sequence[DataFile]) -> list[pa.Table]:
+        """Return the rows of each of some data files, as `counts`, in memory; one Spark job. Errors: as `take`."""
+        rows = self.collected(self._numbered(files))
+        of_file = rows[_FILE].to_numpy()
+        return [rows.filter(pa.array(of_file == number)).drop_columns([_FILE]) for number in range(len(files))]
 
     def rows_of(self, files: Sequence[DataFile]) -> DataFrame:
         """Return the rows of some data files, as `counts`. Errors: as `to_df`."""
@@ -235,6 +244,11 @@ class Scan:
 
     def _read(self, files: Files) -> DataFrame:
         return frame_of(files.files(skipping=self._skipping.statistics_read), self._table)
+
+    def _numbered(self, files: Sequence[DataFile]) -> DataFrame:
+        """Return the rows of some data files with the number of their file, from 0, in the column _FILE."""
+        numbered = [replace(file, tags=(number,)) for number, file in enumerate(files)]
+        return self._filtered(RowReader(self._table, self._skipping.pushed, tags=(_FILE,)).read(numbered))
 
     def _filtered(self, rows: DataFrame) -> DataFrame:
         return rows if self.where is None else rows.where(spark_text(self.where))

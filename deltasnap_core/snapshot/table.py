@@ -27,6 +27,7 @@ from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.session.started_session import StartedSession
 from deltasnap_core.scan.search.bisect import Bisection, BisectOptions
+from deltasnap_core.scan.search.blame import RowHistory
 from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.column_trends import trend_rows
@@ -189,6 +190,20 @@ class Table:
         Errors: ValueError for an invalid expectation or end; PredicateError; those of a scan of the ends.
         """
         return self._known_versions.bisect(**wanted)
+
+    def blame(self, key: Mapping[str, object], *, first: int | None = None) -> RowHistory:
+        """Return the changes of the rows with a key, up to this version: who inserted, updated and deleted them.
+
+            table.blame({"id": 7})
+
+        Versions without a changed file that may have the key, by its statistics and partition values, are not read.
+        Versions that cannot be judged, as in `bisect`, are skipped. Rows that were only copied did not change. An
+        update of the key is a delete and an insert. Starts Spark.
+        key:   the values by the names of columns, or of fields as `address.city`; None: null.
+        first: the first version to read; None: the earliest that can be judged.
+        Errors: ValueError for an unknown column or an invalid value; those of a scan of this version.
+        """
+        return self._known_versions.blame(key, first=first)
 
     @property
     def _known_versions(self) -> KnownVersions:

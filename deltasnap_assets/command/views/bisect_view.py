@@ -80,20 +80,26 @@ def _print_step(console: Console, step: Judgement) -> None:
         print_line(console, shown(f"Version {step.version} {verdict}{files}"))
 
 
+def commit_json(commit: DeltaHistory | None) -> dict[str, Any]:
+    """Return who made a commit and when, as JSON. commit: None: unknown."""
+    by = {} if commit is None else made_by(commit)
+    return {
+        "committed_at": None if commit is None else iso_time(commit.timestamp),
+        "timestamp": None if commit is None else commit.timestamp,
+        "operation": None if commit is None else commit.operation,
+        **{part: by.get(part) for part in _PARTS},
+    }
+
+
 def bisection_json(found: Bisection) -> dict[str, Any]:
     """Return a result as JSON, without its rows."""
-    commit = found.commit
-    by = {} if commit is None else made_by(commit)
     return {
         "outcome": str(found.outcome),
         "version": found.version,
         "first_possible": found.first_possible,
         "last_possible": found.last_possible,
         "is_first": found.is_first,
-        "committed_at": None if commit is None else iso_time(commit.timestamp),
-        "timestamp": None if commit is None else commit.timestamp,
-        "operation": None if commit is None else commit.operation,
-        **{part: by.get(part) for part in _PARTS},
+        **commit_json(found.commit),
         "files": [asdict(file) for file in found.files],
         "steps": [asdict(step) for step in found.steps],
     }

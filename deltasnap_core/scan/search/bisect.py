@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import functions as F
 
-from deltasnap_core.errors import (
-    ActionNotFoundError,
-    CorruptLogError,
-    CorruptStoreError,
-    DataFileError,
-    DataFileNotFoundError,
-    DataPathError,
-    PredicateError,
-    StoredVersionNotFoundError,
-    UnsupportedProtocolError,
-    VersionGapError,
-    VersionNotFoundError,
-    one_line,
-)
+from deltasnap_core.errors import PredicateError, one_line
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.texts.sql_text import quoted
@@ -38,27 +26,16 @@ from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.search.expectation import NONE, Expectation
-from deltasnap_core.scan.search.judge import Judge, Judgement, repeated_rows
+from deltasnap_core.scan.search.judge import UNREADABLE, Judge, Judgement, repeated_rows
 from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.table_version import TableVersion
 
 if TYPE_CHECKING:
     from deltasnap_core.scan.search.known_versions import KnownVersions
 
-UNREADABLE = (
-    ActionNotFoundError,
-    CorruptLogError,
-    CorruptStoreError,
-    DataFileError,
-    DataFileNotFoundError,
-    DataPathError,
-    PredicateError,
-    StoredVersionNotFoundError,
-    UnsupportedProtocolError,
-    VersionGapError,
-    VersionNotFoundError,
-)
-"""Errors of one version, which others need not have: its log, its data files, or its columns."""
+
+_MOST_AT_ONCE = 32
+"""The largest number of versions whose files are read at once."""
 
 
 class Outcome(StrEnum):
@@ -156,7 +133,7 @@ def bisect(versions: KnownVersions, wanted: BisectOptions) -> Bisection:
         bad = max(versions.numbers)
     if good is not None and good >= bad:
         raise ValueError(f"Expected a good version before the bad one, found {good} and {bad}")
-    search = _Search(versions=versions, judge=Judge(expectation), on_step=wanted.get("on_step"))
+    search = Search(versions=versions, judge=Judge(expectation), on_step=wanted.get("on_step"))
     failed = search.judged(bad)
     if failed.holds:
         return Bisection(outcome=Outcome.HOLDS, expectation=expectation, held=failed, steps=tuple(search.steps))
@@ -178,26 +155,26 @@ def bisect(versions: KnownVersions, wanted: BisectOptions) -> Bisection:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Search:
+class Search:
     """One search. It keeps what it judged."""
 
     versions: KnownVersions
     judge: Judge
-    on_step: Callable[[Judgement], None] | None
+    on_step: Callable[[Judgement], None] | None = None
     steps: list[Judgement] = field(default_factory=list)
 
-    def judged(self, number: int) -> Judgement:
-        """Return the judgement of a version. Errors: those of a version that cannot be judged."""
+    def judged(self, number: int, version: TableVersion | None = None) -> Judgement:
+        """Return the judgement of a version. version: if it is open. Errors: those of one that cannot be judged."""
         try:
-            return self._noted(self.judge.judgement(self.versions.open(number)))
+            return self._noted(self.judge.judgement(version or self.versions.open(number)))
         except PredicateError as error:
             reason = f"version {number}: {error.reason}"
             raise PredicateError(predicate=error.predicate, position=error.position, reason=reason) from error
 
-    def tried(self, number: int) -> Judgement:
-        """Return the judgement of a version that may be unreadable."""
+    def tried(self, number: int, version: TableVersion | None = None) -> Judgement:
+        """Return the judgement of a version that may be unreadable. version: if it is open."""
         try:
-            return self.judged(number)
+            return self.judged(number, version)
         except UNREADABLE as error:
             return self._noted(Judgement(version=number, problem=one_line(error)))
 
@@ -240,14 +217,28 @@ class _Search:
 
     def in_order(self, held: Judgement, failed: Judgement) -> tuple[Judgement, Judgement]:
         """Return the first version that fails, and the last one before it that can be judged."""
-        for number in self.versions.numbers:
-            if held.version < number < failed.version:
-                found = self.tried(number)
-                if found.holds:
-                    held = found
-                elif found.problem is None:
-                    return held, found
+        for number, version in self.opened([n for n in self.versions.numbers if held.version < n < failed.version]):
+            found = self.tried(number, version)
+            if found.holds:
+                held = found
+            elif found.problem is None:
+                return held, found
         return held, failed
+
+    def opened(self, numbers: Sequence[int]) -> Iterator[tuple[int, TableVersion | None]]:
+        """Yield versions, and None for those that cannot be opened.
+
+        The data files of several are read at once: of more and more, as a search may end early.
+        """
+        size = 1
+        while numbers:
+            some, numbers, size = numbers[:size], numbers[size:], min(2 * size, _MOST_AT_ONCE)
+            found: dict[int, TableVersion] = {}
+            for number in some:
+                with suppress(*UNREADABLE):
+                    found[number] = self.versions.open(number)
+            self.judge.learn(found.values())
+            yield from ((number, found.get(number)) for number in some)
 
     def with_culprit(self, found: Bisection) -> Bisection:
         """Return a result with the commit, the files and the rows."""

@@ -7,14 +7,32 @@ same. Files that cannot have a matching row, by their statistics and partition v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window, functions as F
 
-from deltasnap_core.errors import PredicateError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    CorruptStoreError,
+    DataFileError,
+    DataFileNotFoundError,
+    DataPathError,
+    PredicateError,
+    StoredVersionNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES
+from deltasnap_core.rules.file_actions import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import OWN_PREFIX
@@ -22,11 +40,29 @@ from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.search.expectation import Expectation
 from deltasnap_core.scan.table_version import TableVersion
+from deltasnap_core.scan.version import Rows, Version
 
 _COPIES = f"{OWN_PREFIX}copies"
 
+UNREADABLE = (
+    ActionNotFoundError,
+    CorruptLogError,
+    CorruptStoreError,
+    DataFileError,
+    DataFileNotFoundError,
+    DataPathError,
+    PredicateError,
+    StoredVersionNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+"""Errors of one version, which others need not have: its log, its data files, or its columns."""
+
 FileId = tuple[str, str | None]
 """The path of a data file in the log, and the id of its deletion vector."""
+Match = tuple[DataFile, int]
+"""A data file, and the number of its matching rows, at least 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +81,26 @@ class Judgement:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LiveFiles:
+    """The files of a version that may have matching rows, or all of them.
+
+    meaning: see `_meaning`. ids: of these files, in order. files: the same files; in Arrow, it was not checked yet
+    whether they may have matching rows.
+    """
+
+    scan: Scan
+    meaning: object
+    ids: Sequence[FileId]
+    files: pa.Table | Sequence[DataFile]
+
+
 class Judge:
     """Judges versions of one table. It remembers the matching rows of each file; not for several threads."""
 
     def __init__(self, expectation: Expectation) -> None:
         self._expectation = expectation
-        self._known: dict[tuple[object, FileId], int] = {}
+        self._known: dict[tuple[object, FileId], Match | None] = {}
 
     def judgement(self, version: TableVersion) -> Judgement:
         """Return whether a version holds the expectation. Errors: those of a scan of the version."""
@@ -59,10 +109,22 @@ class Judge:
             version=version.version, number=number, holds=self._expectation.holds(number), files_read=files_read
         )
 
-    def matching_files(self, version: TableVersion) -> dict[FileId, tuple[DataFile, int]]:
-        """Return the data files of a version with matching rows, and their number. Errors: as `judgement`."""
-        found, _ = self._counted(version.scan(self._expectation.where), version.scanned_table())
-        return {file.key: (file, number) for file, number in found if number}
+    def matching_files(self, version: TableVersion) -> dict[FileId, Match]:
+        """Return the data files of a version with matching rows. Errors: as `judgement`."""
+        return {match[0].key: match for match in self._matches(version)[0]}
+
+    def learn(self, versions: Iterable[TableVersion]) -> None:
+        """Read the data files of several versions at once. Errors of some version are left to `judgement`."""
+        if self._expectation.unique or self._expectation.file is not None:
+            return
+        groups: dict[object, list[_LiveFiles]] = defaultdict(list)
+        for version in versions:
+            with suppress(*UNREADABLE):
+                live = self._live_files(version)
+                groups[live.meaning].append(live)
+        for group in groups.values():
+            with suppress(*UNREADABLE, *SPARK_FAILURES):
+                self._read(group)
 
     def _number(self, version: TableVersion) -> tuple[int, int]:
         expected = self._expectation
@@ -74,17 +136,54 @@ class Judge:
             copies = aggregated(_with_key(scan, key), key, F.count(F.lit(1)).alias(_COPIES)).where(f"{_COPIES} > 1")
             found = scan.collected(aggregated(copies, (), F.count(F.lit(1)).alias(_COPIES)))
             return int(found[_COPIES][0].as_py()), 0
-        found, files_read = self._counted(version.scan(expected.where), version.scanned_table())
-        return sum(number for _, number in found), files_read
+        matches, files_read = self._matches(version)
+        return sum(number for _, number in matches), files_read
 
-    def _counted(self, scan: Scan, table: ScannedTable) -> tuple[list[tuple[DataFile, int]], int]:
-        """Return the files that may match, each with the number of its matching rows, and how many files were read."""
-        meaning = _meaning(table, scan.where or "")
-        files = scan.data_files()
-        unknown = [file for file in files if (meaning, file.key) not in self._known]
-        counts = scan.counts(unknown) if unknown else []
-        self._known |= {(meaning, file.key): number for file, number in zip(unknown, counts, strict=True)}
-        return [(file, self._known[meaning, file.key]) for file in files], len(unknown)
+    def _matches(self, version: TableVersion) -> tuple[list[Match], int]:
+        """Return the files with matching rows, and how many files were read for that."""
+        live = self._live_files(version)
+        files_read = self._read([live])
+        found = (self._known[live.meaning, each] for each in live.ids)
+        return [each for each in found if each is not None], files_read
+
+    def _live_files(self, version: TableVersion) -> _LiveFiles:
+        scan = version.scan(self._expectation.where)
+        meaning, rows = _meaning(version.scanned_table(), scan.where or ""), version.versions.run(_files)
+        if isinstance(rows, pa.Table):
+            return _LiveFiles(scan=scan, meaning=meaning, ids=_ids(rows), files=rows)
+        files = scan.data_files()  # too many for this process: Spark selects those that may match
+        return _LiveFiles(scan=scan, meaning=meaning, ids=[file.key for file in files], files=files)
+
+    def _read(self, group: Sequence[_LiveFiles]) -> int:
+        """Read the unknown files of versions with one meaning, and return their number."""
+        meaning, scan = group[-1].meaning, group[-1].scan
+        unknown: dict[FileId, None] = {}
+        files: list[DataFile] = []
+        tables: list[pa.Table] = []
+        for live in group:
+            is_new = [(meaning, each) not in self._known and each not in unknown for each in live.ids]
+            unknown |= dict.fromkeys(compress(live.ids, is_new))
+            if isinstance(live.files, pa.Table):
+                tables.append(live.files.filter(pa.array(is_new, pa.bool_())))
+            else:
+                files += compress(live.files, is_new)
+        unplanned = pa.concat_tables(tables) if tables else None
+        if unplanned is not None and unplanned.num_rows:
+            files += scan.files_among(unplanned)
+        counts = scan.counts(files) if files else []
+        matches = {file.key: (file, number) for file, number in zip(files, counts, strict=True) if number}
+        self._known |= {(meaning, each): matches.get(each) for each in unknown}
+        return len(files)
+
+
+def _files(version: Version) -> Rows:
+    return version.files()
+
+
+def _ids(files: pa.Table) -> list[FileId]:
+    vectors = files["deletionVector"].combine_chunks()
+    ids = vector_ids(*(pc.struct_field(vectors, name) for name in KEY_FIELDS))
+    return list(zip(files["path"].to_pylist(), ids.to_pylist(), strict=True))
 
 
 def _meaning(table: ScannedTable, where: str) -> object:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.scan.changes.row_changes import check_options
 from deltasnap_core.scan.search.bisect import Bisection, BisectOptions, bisect
+from deltasnap_core.scan.search.blame import RowHistory, blame
 from deltasnap_core.scan.table_version import TableVersion
 
 
@@ -27,3 +28,7 @@ class KnownVersions:
         """Return the version that changes an expectation from held to failed. See `Table.bisect`."""
         check_options(wanted, BisectOptions)
         return bisect(self, wanted)
+
+    def blame(self, key: Mapping[str, object], *, first: int | None = None) -> RowHistory:
+        """Return the history of the rows with a key. See `Table.blame`."""
+        return blame(self, key, first)
