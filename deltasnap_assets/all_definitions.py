@@ -18,6 +18,8 @@ from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
+from deltasnap_assets.spark.session.run_session import RunSession
+from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.fleet_asset import (
     fleet_asset,
@@ -76,9 +78,10 @@ def definitions_of_store(
     settings: Settings, complete: Callable[[], dg.Definitions], *, spark: Any = None
 ) -> dg.Definitions:
     """Return the definitions that the tables of a store share. complete: returns those and the ones of the tables."""
+    refresh = refresh_job(settings, complete, RunSession(session_config(settings.spark)))
     return dg.Definitions(
         assets=[fleet_asset(settings)],
-        jobs=[refresh_job(settings, complete), prune_job(settings), checkpoint_job(settings), fleet_job(settings)],
+        jobs=[refresh, prune_job(settings), checkpoint_job(settings), fleet_job(settings)],
         sensors=[fleet_sensor(settings), *([alerts_sensor(settings)] if settings.alerts.urls else [])],
         schedules=[fleet_schedule(settings)],
         resources=resources(settings, spark),

@@ -18,12 +18,14 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.memory import LOOKS
 from deltasnap_assets.runs.observe import Asked
+from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.polls import polled
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.located import use_session
 from deltasnap_assets.spark.java import use_java
-from deltasnap_core import DeltaLog
+from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.catalogs import SparkCatalog
 from deltasnap_core.errors import CatalogError
 from deltasnap_core.replay.sessions import provider_of
@@ -48,6 +50,7 @@ def main(folder: Path) -> None:
     answers["pattern"] = catalog.tables("*.e*")
     answers["all"] = catalog.tables("spark_catalog.silver.*")
     answers["app"] = _followed(spark, folder)
+    answers["discover"] = _discovered(spark, folder)
     answers["version"] = DeltaLog.for_table(spark, "silver.events", catalog=catalog).update().version
     print(json.dumps(answers))
 
@@ -57,20 +60,38 @@ def _followed(spark: SparkSession, folder: Path) -> dict[str, Any]:
     instance = dg.DagsterInstance.ephemeral()
     first, settings, later = _settings(folder), _settings(folder), _settings(folder)
     answers: dict[str, Any] = {"before": _tick(first, instance)}
-    use_session(settings.tables, provider_of(spark))
-    defs = build_definitions(settings, spark=spark)
-    answers["refresh"] = refresh_table(defs, settings, settings.tables[0], instance, log_level="ERROR")
+    job = build_definitions(settings, spark=spark).resolve_job_def(REFRESH_JOB)
+    job.execute_in_process(instance=instance)
+    answers["refresh"] = SnapshotStore.open(None, settings.storage).versions("events")
     answers["after"] = _tick(later, instance)
     (row,) = fleet_of(later)
     return {**answers, "condition": row["condition"]}
 
 
-def _settings(folder: Path) -> Settings:
+def _discovered(spark: SparkSession, folder: Path) -> dict[str, list[str]]:
+    """Resolve `hive.silver.e*` in a process without a session, in one with it, and in one after its refresh."""
+    messages = list[str]()
+    patterns = [
+        _settings(folder / "found", tables=[], discover=[{"table": "hive.silver.e*", "name": "found_{name}"}])
+        for _ in range(3)
+    ]
+    before = with_discovered(patterns[0], messages.append)
+    use_session(patterns[1].discover, provider_of(spark))
+    found = with_discovered(patterns[1], messages.append)
+    defs = build_definitions(found, spark=spark)
+    refresh_table(defs, found, found.tables[0], dg.DagsterInstance.ephemeral(), log_level="ERROR")
+    after = with_discovered(patterns[2], messages.append)
+    names = [[table.name for table in settings.tables] for settings in (before, found, after)]
+    return {"before": names[0], "found": names[1], "after": names[2], "messages": messages}
+
+
+def _settings(folder: Path, **values: Any) -> Settings:
     return Settings.model_validate(
         {
             "storage": str(folder / "store"),
             "catalogs": {"hive": {"type": "spark"}},
             "tables": [{"name": "events", "table": "hive.silver.events"}],
+            **values,
         }
     )
 

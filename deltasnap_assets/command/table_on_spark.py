@@ -13,8 +13,10 @@ from rich.console import Console
 
 from deltasnap_assets.command.targets import named
 from deltasnap_assets.command.terminal import output_aside
-from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.settings.loading import find_config, load_spark_settings, read_settings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.discovery import with_discovered
+from deltasnap_assets.settings.loading import find_config, load_settings, load_spark_settings, read_settings
+from deltasnap_assets.settings.located import needs_session, use_session
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import RunSession
@@ -46,6 +48,21 @@ def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
     return DeltaLog.for_table(
         sessions_of(spark), path, storage_options=storage_options, options=SnapshotOptions(engine=spark.engine)
     )
+
+
+def settings_with_session() -> Settings:
+    """Return the configuration. The session starts to find tables that are in its catalog, also by pattern.
+
+    Errors: as `load_settings`, and JavaError.
+    """
+    messages = list[str]()
+    settings = load_settings(on_no_table=messages.append)
+    use_session([*settings.tables, *settings.discover], sessions_of(settings.spark))
+    if any(needs_session(pattern) for pattern in settings.discover):
+        return with_discovered(settings)
+    for message in messages:
+        _log.warning(message)
+    return settings
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from deltasnap_assets.command.databricks import HOST, unity_catalog
 from deltasnap_assets.settings.catalogs import CatalogSettings, GlueCatalogSettings, SparkCatalogSettings, is_table_name
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_discovered
-from deltasnap_assets.settings.loading import find_config, load_settings, read_settings
+from deltasnap_assets.settings.loading import find_config, read_settings
 from deltasnap_assets.settings.table_settings import TableSettings, is_dagster_name
 from deltasnap_core.errors import CatalogError
 from deltasnap_core.support import LOG_FOLDER, is_url, to_url
@@ -61,8 +61,10 @@ def targets_of(places: Iterable[str], options: Mapping[str, Any], catalog: str |
 
 
 def configured_targets() -> Iterator[Target]:
-    """Yield the tables of the configuration. Errors: ConfigError also if there is no configuration."""
-    for table in _with_session(load_settings()).tables:
+    """Yield the tables of the configuration. Errors: as `settings_with_session`."""
+    from deltasnap_assets.command.table_on_spark import settings_with_session  # noqa: PLC0415  # slow to load
+
+    for table in settings_with_session().tables:
         yield Target(name=table.name, table=table)
 
 
@@ -103,13 +105,10 @@ def _matched(pattern: str, options: Mapping[str, Any], catalog: str | None) -> l
 
 
 def _settings() -> Settings | None:
-    """Return the configuration; None: there is no file."""
-    file = find_config(os.environ, Path.cwd())
-    return None if file is None else _with_session(read_settings(file))
-
-
-def _with_session(settings: Settings) -> Settings:
-    """Let catalogs of the Spark session start it."""
+    """Return the configuration, whose catalogs of the Spark session can start it; None: there is no file."""
+    if (file := find_config(os.environ, Path.cwd())) is None:
+        return None
+    settings = read_settings(file)
     if of_session := [each for each in settings.catalogs.values() if isinstance(each, SparkCatalogSettings)]:
         from deltasnap_assets.command.table_on_spark import sessions_of  # noqa: PLC0415  # slow to load
 

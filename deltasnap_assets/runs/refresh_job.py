@@ -14,16 +14,20 @@ from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.table_runs import tables_failed
 from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.located import use_session
 from deltasnap_assets.texts import secrets_hidden, without_secrets
+from deltasnap_core.support import SparkProvider
 
 
-def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -> dg.JobDefinition:
+def refresh_job(
+    settings: Settings, definitions: Callable[[], dg.Definitions], sessions: SparkProvider
+) -> dg.JobDefinition:
     """Return the job `refresh_all_tables`: `deltasnap refresh` in the process and the Spark session of one run.
 
     It starts separate runs for each table, which record its versions. If a table fails, the others continue; the job
     then fails at its end and reports the error of each failed table.
     definitions: those with the jobs of the tables, for a process without a code location. In a code location, jobs have
-    the resources of the whole project.
+    the resources of the whole project. sessions: to look up tables that are in the catalog of the Spark session.
     """
 
     @dg.op(name=settings.own_name("refresh_each_table"), out=dg.Out(dg.Nothing))
@@ -32,6 +36,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
         defs: dg.Definitions | dg.RepositoryDefinition = definitions()
         with suppress(CheckError):  # outside of a code location, there is none
             defs = context.repository_def
+        use_session(settings.tables, sessions)
         problems = dict[str, str]()
         for table in settings.tables:
             try:

@@ -112,7 +112,8 @@ class SparkCatalogSettings(_CatalogSettings):
         if self._sessions is None:
             raise CatalogError(
                 table=reason,
-                reason="its location is not known yet. A process with a Spark session finds it: refresh the table once",
+                reason="its location is not known yet, because only a process with a Spark session can find it: "
+                "refresh once, as the job `refresh_all_tables` does",
             )
         return self._sessions.session(reason)
 

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltasnap_assets.settings.config import Settings, TakenKeys
+from deltasnap_assets.settings.located import needs_session
 from deltasnap_assets.settings.table_settings import DiscoverSettings, TableSettings, is_dagster_name
 from deltasnap_core import DeltaSnapError, Problem, ProblemKind, Where
 from deltasnap_core.errors import CatalogError, NoFilesystemError
@@ -60,6 +61,8 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
     that it matched earlier, according to the store, stay: each reports that it cannot be read, and no other one waits.
     on_no_table: called with a message for each pattern that cannot be listed, has no tables, or only tables of
     earlier patterns. This is not an error: a lake may start empty.
+    The catalog of the Spark session can be listed only by a process that uses a session, such as `deltasnap refresh`.
+    Without one, such a pattern has the tables in the store, perhaps none.
     Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
     in_file, found = {key_of_place(table.place) for table in settings.tables}, dict[str, FoundTable]()
@@ -68,6 +71,9 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
             paths = _table_paths(pattern)
         except DiscoveryError as error:
             paths = _paths_in_store(settings, pattern)
+            if not paths and needs_session(pattern):
+                on_no_table(str(error))
+                continue
             if not paths:
                 raise
             on_no_table(f"{str(error).removesuffix('.')}. The tables that it matched earlier are still followed.")
@@ -147,6 +153,8 @@ def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
     }
     lost = list[str]()
     for pattern in settings.discover:
+        if needs_session(pattern):
+            continue  # it cannot be listed here
         if matched := {name: url for name, url in others.items() if name not in lost and _matches(pattern, url)}:
             found = {redacted(key_of_place(path)) for path in _table_paths(pattern)}
             lost += [name for name, url in matched.items() if url not in found]

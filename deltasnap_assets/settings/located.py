@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from deltasnap_assets.settings.catalogs import SparkCatalogSettings
-from deltasnap_assets.settings.table_settings import TableSettings
+from deltasnap_assets.settings.table_settings import DiscoverSettings, TableSettings
 from deltasnap_core.errors import CatalogError
 from deltasnap_core.support import LastPoll, SparkProvider, redacted, with_own_options
 
@@ -26,15 +26,15 @@ def located(table: TableSettings) -> TableSettings:
     return table.model_copy(update={"path": found.location, "storage_options": options})
 
 
-def use_session(tables: Iterable[TableSettings], sessions: SparkProvider) -> None:
-    """Look up tables of the session's catalog in this session, from now on."""
+def use_session(tables: Iterable[TableSettings | DiscoverSettings], sessions: SparkProvider) -> None:
+    """Look up tables and patterns of the session's catalog in this session, from now on."""
     for table in tables:
         if isinstance(catalog := table.catalog_settings, SparkCatalogSettings):
             catalog.use(sessions)
 
 
-def needs_session(table: TableSettings) -> bool:
-    """Return whether a table is in the catalog of the Spark session."""
+def needs_session(table: TableSettings | DiscoverSettings) -> bool:
+    """Return whether a table or pattern is in the catalog of the Spark session."""
     return isinstance(table.catalog_settings, SparkCatalogSettings)
 
 

@@ -33,12 +33,12 @@ def refresh(
     Exits with 1 if a run fails, or if a table is `broken` in the fleet: an error in a version that is not selected
     counts too. All other versions and tables are still materialized.
     """
+    from deltasnap_assets.command.table_on_spark import settings_with_session
     from deltasnap_assets.command.views.refresh_view import Refreshed, refresh_tables, report_unfollowed_tables
-    from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reasons_for_spark
 
-    form, settings = chosen_format(form, as_json), load_settings()
+    form, settings = chosen_format(form, as_json), settings_with_session()
     known = [table.name for table in settings.tables]
     if not tables:
         report_unfollowed_tables(settings)

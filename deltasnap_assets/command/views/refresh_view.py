@@ -17,7 +17,6 @@ from rich.text import Text
 
 from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.table_on_spark import sessions_of
 from deltasnap_assets.command.terminal import Verbosity, error_text, output_to, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.quantities import counted
@@ -30,7 +29,6 @@ from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.settings.located import use_session
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import DeltaSnapError, Problem, TableCondition, VersionRanges
@@ -67,7 +65,6 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, is_silent: bool 
             nothing if is_silent or Verbosity.is_quiet() else consoles[0],
             nothing if is_silent else consoles[1],
         )
-        use_session(settings.tables, sessions_of(settings.spark))
         defs = build_definitions(settings)
         done = {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
     if not is_silent:

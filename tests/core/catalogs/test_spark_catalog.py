@@ -57,7 +57,16 @@ def test_patterns_find_delta_tables_of_hive(hive: tuple[Path, dict[str, Any]]) -
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_ticks_without_a_session_use_the_location_that_a_refresh_found(hive: tuple[Path, dict[str, Any]]) -> None:
+def test_pattern_has_no_tables_until_a_process_with_a_session_finds_them(hive: tuple[Path, dict[str, Any]]) -> None:
+    found = hive[1]["discover"]
+    assert (found["before"], found["found"], found["after"]) == ([], ["found_events"], ["found_events"])
+    assert "only a process with a Spark session can find it" in found["messages"][0]
+    assert "The tables that it matched earlier are still followed." in found["messages"][1]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ticks_without_a_session_use_the_location_that_a_run_found(hive: tuple[Path, dict[str, Any]]) -> None:
     app = hive[1]["app"]
     assert app["refresh"] == [0, 1]
     assert app["after"] == []
