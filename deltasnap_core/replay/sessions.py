@@ -26,34 +26,22 @@ class SparkProvider(Protocol):
 
 
 class GivenSession:
-    """Provides an existing session. A SparkProvider."""
+    """Provides an existing session, or none, for read-only use without Spark. A SparkProvider."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession | None) -> None:
         self._spark = spark
 
-    def session(self, reason: str) -> SparkSession:  # noqa: ARG002 - nothing is started
-        """Return the session."""
+    def session(self, reason: str) -> SparkSession:
+        """Return the session. Errors: SparkRequiredError without one."""
+        if self._spark is None:
+            raise SparkRequiredError(reason=reason)
         return self._spark
 
     def setting(self, name: str) -> str | None:
-        """Return a property of the session."""
-        return self._spark.conf.get(name, None)
-
-
-class NoSession:
-    """Provides no session. A SparkProvider for read-only use without Spark."""
-
-    def session(self, reason: str) -> SparkSession:
-        """Raise SparkRequiredError."""
-        raise SparkRequiredError(reason=reason)
-
-    def setting(self, name: str) -> str | None:  # noqa: ARG002 - none is set
-        """Return None."""
-        return None
+        """Return a property of the session; None: it is not set, or there is no session."""
+        return None if self._spark is None else self._spark.conf.get(name, None)
 
 
 def provider_of(spark: SparkSession | SparkProvider | None) -> SparkProvider:
     """Return a provider of a session. None: no session; operations that need one raise SparkRequiredError."""
-    if spark is None:
-        return NoSession()
     return spark if hasattr(spark, "session") else GivenSession(spark)  # type: ignore[return-value]

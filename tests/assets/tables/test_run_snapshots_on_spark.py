@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from tests.assets.tables.run_snapshots_builders import refresh, run_of, settings_of
 from tests.builders import write_log
 from tests.core.store.manifests import commit_actions
@@ -23,7 +23,7 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
     assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
     assert str(first[1].computed_by).endswith(" applied to version 0")
     write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
-    later = RunSnapshots(settings_of(tmp_path), NoSession(), queries_ahead=True)
+    later = RunSnapshots(settings_of(tmp_path), GivenSession(None), queries_ahead=True)
     refresh(later, table, (2, 3))
     files = later.versions.states(table.name, [3])[3].num_of_files
     assert sum(partition.num_files for partition in later.facts.of(table).files.partitions) == files

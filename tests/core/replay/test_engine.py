@@ -17,7 +17,7 @@ from deltasnap_core.replay.engine import (
     actions_text,
     why_spark,
 )
-from deltasnap_core.replay.sessions import GivenSession, NoSession, provider_of
+from deltasnap_core.replay.sessions import GivenSession, provider_of
 
 SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: "local[2]"))
 
@@ -98,7 +98,7 @@ def test_spark_is_used_if_the_driver_finds_an_unusual_form() -> None:
 
 @pytest.mark.parametrize("use", ["auto", "spark"])
 def test_without_a_session_a_spark_query_is_an_error_with_the_reason(use: EngineUse) -> None:
-    engine = ReplayEngine(NoSession(), use)
+    engine = ReplayEngine(GivenSession(None), use)
     with pytest.raises(SparkRequiredError, match="the computed state of a version"):
         answer(engine, {Question.COUNT: None})
 
@@ -106,7 +106,9 @@ def test_without_a_session_a_spark_query_is_an_error_with_the_reason(use: Engine
 def test_session_may_be_an_object_a_provider_or_none() -> None:
     provider = Provider()
     assert provider_of(provider) is provider
-    assert isinstance(provider_of(None), NoSession)
+    assert provider_of(None).setting("spark.master") is None
+    with pytest.raises(SparkRequiredError, match="a query"):
+        provider_of(None).session("a query")
     given = provider_of(cast("Any", SESSION))
     assert isinstance(given, GivenSession)
     assert given.session("nothing is started") is SESSION

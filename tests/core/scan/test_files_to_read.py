@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.file_lookup import FileLookup
@@ -28,7 +28,12 @@ def table(files: SparkFiles, **columns: str) -> ScannedTable:
     schema = json.dumps({"type": "struct", "fields": [*fields, {**ID}]})
     metadata = Metadata(id="t", schema_string=schema, partition_columns=tuple(columns), configuration={})
     return ScannedTable(
-        sessions=NoSession(), table_path=TABLE, version=7, metadata=metadata, store=MemoryLogStore(), spark_files=files
+        sessions=GivenSession(None),
+        table_path=TABLE,
+        version=7,
+        metadata=metadata,
+        store=MemoryLogStore(),
+        spark_files=files,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions
-from deltasnap_core.replay.sessions import GivenSession, NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms, with_session_defaults
 from tests.builders import TABLE_PATH, MemoryLogStore
 
@@ -56,7 +56,7 @@ def test_options_default_to_the_session() -> None:
 
 
 def test_session_without_properties_keeps_the_defaults_of_delta() -> None:
-    for spark in (NoSession(), session()):
+    for spark in (GivenSession(None), session()):
         resolved = with_session_defaults(spark, SnapshotOptions())
         assert (resolved.validate_state, resolved.snapshot_partitions) == (True, None)
         assert staleness_limit_ms(spark) == 0

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from deltasnap_core import DeltaTableNotFoundError, Table, VersionNotFoundError, open_table
 from deltasnap_core.errors import MissingPackageError, PredicateError, SparkRequiredError, TimestampNotFoundError
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.rules.file_actions import ADDS
 from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.history_frame import HISTORY
@@ -39,7 +39,7 @@ VECTORS = ("deletionVectors",)
 
 def opened(path: Path, **chosen: Any) -> Table:
     """Open a table with a session that raises SparkRequiredError when it is needed."""
-    return open_table(path, spark=NoSession(), **chosen)
+    return open_table(path, spark=GivenSession(None), **chosen)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import ReplayEngine
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -286,7 +286,7 @@ def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, in
     write_branch(folder / "events", count)
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
-    sessions = NoSession()
+    sessions = GivenSession(None)
     spark_files = SparkFiles.of(None, sessions)
     parquet = ParquetFiles(sessions=sessions, storage=files, spark_files=spark_files, folder=to_url(folder / "store"))
     store = SnapshotStore(ReplayEngine(sessions), parquet)

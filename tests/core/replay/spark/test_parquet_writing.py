@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StructField, StructType
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.storage.urls import local_path, to_url
@@ -84,7 +84,7 @@ def test_empty_file_is_kept_for_its_schema_only_on_request(tmp_path: Path) -> No
     """Spark writes one, a server that is not Apache Spark may write none."""
     url = to_url(tmp_path)
     files = ParquetFiles(
-        sessions=NoSession(), storage=WritableFiles(url), spark_files=SparkFiles(None, Probe("file")), folder=url
+        sessions=GivenSession(None), storage=WritableFiles(url), spark_files=SparkFiles(None, Probe("file")), folder=url
     )
     frame: Any = Rows()
     assert files.write(frame, "all_files") == ()

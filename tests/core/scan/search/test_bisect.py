@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotStore, Table, open_table
 from deltasnap_core.errors import DataFileNotFoundError, PredicateError
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.scan.search.bisect import ChangedFile, Outcome
 from deltasnap_core.scan.search.judge import Judgement
 from tests.builders import add, metadata, protocol, remove, write_log
@@ -187,7 +187,7 @@ def test_repeated_values_are_found_and_nulls_are_not_repeated(spark: SparkSessio
 
 def test_lost_file_is_found_without_spark(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a b"), add("c")], 1: [add("d")], 2: [remove("a b")], 3: []})
-    table = open_table(tmp_path, spark=NoSession())
+    table = open_table(tmp_path, spark=GivenSession(None))
     found = table.bisect(file="a b")
     assert (found.version, found.rows, found.files) == (2, None, ())
     assert table.bisect(file=f"file://{tmp_path}/c").outcome is Outcome.FAILED_BEFORE
@@ -214,9 +214,9 @@ def test_rule_counts_all_rows_without_a_condition(spark: SparkSession, tmp_path:
 def test_invalid_expectation_is_an_error(tmp_path: Path, wanted: dict[str, Any], message: str) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [], 2: []})
     with pytest.raises(ValueError, match=message):
-        open_table(tmp_path, spark=NoSession()).bisect(**wanted)
+        open_table(tmp_path, spark=GivenSession(None)).bisect(**wanted)
     with pytest.raises(TypeError, match="unexpected option 'when'"):
-        open_table(tmp_path, spark=NoSession()).bisect(when=NULL)  # type: ignore[call-arg]
+        open_table(tmp_path, spark=GivenSession(None)).bisect(when=NULL)  # type: ignore[call-arg]
 
 
 def test_versions_that_only_the_store_still_has_are_searched_too(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.optimize_candidates import OptimizeCandidate, candidates_of_rows
 from tests.builders import MemoryLogStore, field, metadata, schema
@@ -46,7 +46,7 @@ def candidates(
     )
     unused: Any = None
     table = ScannedTable(
-        sessions=NoSession(),
+        sessions=GivenSession(None),
         table_path=path,
         version=0,
         metadata=Metadata.from_json(described["metaData"]),
