@@ -10,6 +10,7 @@ import dagster as dg
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_after, condition_now
+from deltasnap_assets.runs.condition.poll_findings import found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.decide import (
     Examine,
@@ -130,7 +131,8 @@ def _applied(answer: Answer, seen: Seen, step: Step) -> Answer:
         case ReportFreshness():
             if (listing := seen.status.listing) is not None and seen.stored is not None:
                 latest = stored_state(settings, table, seen.stored, listing.latest_version)
-                report_freshness(instance, table, listing, latest)
+                verdicts = report_freshness(instance, table, listing, latest)
+                record(store_of(settings), table, found_by_checks(verdicts))
     return answer
 
 

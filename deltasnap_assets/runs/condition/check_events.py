@@ -47,29 +47,25 @@ LOG_ERRORS = (
 
 def report_freshness(
     instance: dg.DagsterInstance, table: TableSettings, listing: LogListing, latest: SnapshotState | None
-) -> None:
-    """Record whether the table is stale, and has as many rows as usual, if these checks are on.
+) -> dict[AnyCheck, Verdict]:
+    """Record in Dagster whether the table is stale, and has as many rows as usual. Return the verdict on the rows.
 
     Without new commits no run starts, so no run would record it. A broken log is not an error here: its faults are
     reported elsewhere. latest: as for `history_of`.
     """
+    verdicts, now_ms = dict[AnyCheck, Verdict](), system_clock()
     try:
-        _report_rows(instance, table, listing, latest)
+        for check in checks_of(table.checks, [ROWS_EXPECTED]):
+            verdicts[check] = rows_verdict(daily_rows_of(table, listing, latest, now_ms), table.checks)
         times = recent_commit_times(history_of(table, listing, latest))
     except LOG_ERRORS:
-        return
-    for check in checks_of(table.checks, [FRESH_TABLE]) if times else ():  # no times: the log has only a checkpoint
-        verdict = freshness(times, table.checks, now_ms=system_clock())
+        times = []
+    for check in checks_of(table.checks, [FRESH_TABLE]):
+        verdicts[check] = freshness(times, table.checks, now_ms=now_ms)  # no times: the log has only a checkpoint
+    found = {check: verdict for check, verdict in verdicts.items() if verdict.is_evaluated}
+    for check, verdict in found.items():
         instance.report_runless_asset_event(check_evaluation(table, check, verdict))
-
-
-def _report_rows(
-    instance: dg.DagsterInstance, table: TableSettings, listing: LogListing, latest: SnapshotState | None
-) -> None:
-    for check in checks_of(table.checks, [ROWS_EXPECTED]):
-        verdict = rows_verdict(daily_rows_of(table, listing, latest, system_clock()), table.checks)
-        if verdict.is_evaluated:
-            instance.report_runless_asset_event(check_evaluation(table, check, verdict))
+    return {check: verdict for check, verdict in found.items() if check.name == ROWS_EXPECTED.name}
 
 
 def report_checks(

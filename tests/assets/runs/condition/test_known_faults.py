@@ -83,7 +83,7 @@ def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypa
 def test_tick_of_the_schedule_does_not_read_an_unchanged_broken_log_again(
     broken: Broken, tmp_path: Path, damaged: int, read: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply, "report_freshness", lambda *_: None)  # it reads commits until it finds the metadata
+    monkeypatch.setattr(apply, "report_freshness", lambda *_: {})  # it reads commits until it finds the metadata
     broken.damage(damaged)
     with local_instance(tmp_path) as broken.instance:
         broken.store_versions(range(damaged))

@@ -10,14 +10,18 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_assets.checks.registry import COLUMN_CHECKS, ROWS_EXPECTED
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.runs.stores import store_of
 from tests.assets.command.commands.driver_commands_builders import run
 from tests.assets.tables.assets_builders import App, evaluations
 from tests.driver_bases import use_driver_bases
+from tests.fast_dagster import local_instance
 
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC)
@@ -216,6 +220,26 @@ def test_run_plots_the_columns_on_the_page_and_records_the_checks(tmp_path: Path
     assert not found["null_share"].passed
     assert (found["rows_expected"].passed, found["rows_expected"].severity.value) == (True, "ERROR")
     assert {"max_not_in_future", "columns_within"}.isdisjoint(found)
+
+
+@pytest.mark.usefixtures("_without_spark")
+def test_day_without_a_commit_is_found_by_a_schedule(tmp_path: Path) -> None:
+    app = App(tmp_path, checks={"rows_expected": {}})
+    write_days(app.path, first=5)
+    write_day(app.path, 0, 100)
+    with local_instance(tmp_path / "instance") as instance:
+        app.instance = instance
+        app.refresh()
+        assert evaluations(app, None)["rows_expected"].passed
+        for commit in (app.path / "_delta_log").glob("*.json"):
+            os.utime(commit, (commit.stat().st_mtime - DAY.total_seconds(),) * 2)
+        with dg.build_schedule_context(instance=instance) as context:
+            refresh_schedule(app.settings, app.table, "@daily")(context)
+        found = evaluations(app, None)["rows_expected"]
+    assert "Commits added 0 rows in the last 24 hours" in str(found.description)
+    poll = store_of(app.settings).polls.read("events")
+    assert poll is not None
+    assert "rows_expected" in {problem.check for problem in poll.problems}
 
 
 @pytest.mark.usefixtures("_without_spark")
