@@ -302,7 +302,8 @@ class MetadataTables:
     def storage_bill(self, *, list_files: bool = True) -> StorageBill:
         """Return the bytes of the table by class. They add up to the listing of its folder.
 
-        list_files: False: only what the log states; change data, deletion vectors and orphans are unknown.
+        list_files: False: list only the log; change data, deletion vectors and orphans are unknown. The other sizes
+        are those that the log states, also of files that do not exist or are outside of the folder.
         Errors: StorageError.
         """
         state = self._versions.run(lambda version: version.state()).value
@@ -312,7 +313,7 @@ class MetadataTables:
         else:
             named = self._referenced(every_commit=False)
             files = retained_files(self._vacuum_candidates(None, named, named.retention_ms))
-            log_bytes = sum(file.size for file in self._version.log_files())
+            log_bytes = sum(file.size for file in self._listing(self._version.log_path).files)
         with translated(*self._read_files):
             return storage_bill(
                 self._version.number, state, files, retention_ms=named.retention_ms, log_bytes=log_bytes
@@ -403,8 +404,9 @@ class MetadataTables:
         of_log, of_store = self._version.read_files
         return (*of_log, self._version.log_path), of_store
 
-    def _listing(self) -> FolderListing:
-        return list_below(self._table.table_path, self._table.spark_files.storage_options)
+    def _listing(self, folder: str | None = None) -> FolderListing:
+        """Return the files below a folder; None: that of the table."""
+        return list_below(folder or self._table.table_path, self._table.spark_files.storage_options)
 
     @property
     def _statistics(self) -> ReadableStatistics:

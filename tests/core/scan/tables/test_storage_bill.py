@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltasnap_core import DeltaLog
 from deltasnap_core.scan.tables.storage_bill import StorageClass
 from tests.builders import FIRST_COMMIT_MS, add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.conftest import NOW_MS
 from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, vector
 
@@ -74,7 +75,10 @@ def test_class_of_a_file_is_what_needs_it(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_bill_of_a_written_table_adds_up_to_its_folder(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("is_full", "orphan_bytes"), [(False, 77), (True, 0)], ids=["lite", "full"])
+def test_bill_of_a_written_table_adds_up_to_its_folder(
+    is_full: bool, orphan_bytes: int, spark: SparkSession, tmp_path: Path
+) -> None:
     rows = pa.table({"id": list(range(100)), "day": ["a", "b"] * 50})
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(tmp_path, rows, partition_by=["day"], configuration=feed)
@@ -85,13 +89,44 @@ def test_bill_of_a_written_table_adds_up_to_its_folder(spark: SparkSession, tmp_
     table.optimize.compact()
     table.create_checkpoint()
     table.restore(2)
-    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     (tmp_path / "day=a" / "left.parquet").write_bytes(b"x" * 77)
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=is_full)
     log = DeltaLog.for_table(spark, tmp_path)
     bill, of_log = log.update().tables.storage_bill(), log.update().tables.storage_bill(list_files=False)
     assert bill.total_bytes == listed_bytes(tmp_path)
     assert bill.live_bytes == of_log.live_bytes == log.update().size_in_bytes
-    assert (bill.log_bytes, bill.orphan_bytes) == (of_log.log_bytes, 77)
+    assert (bill.log_bytes, bill.orphan_bytes) == (of_log.log_bytes, orphan_bytes)
+
+
+def test_every_file_of_an_odd_folder_has_one_class(spark: SparkSession, tmp_path: Path) -> None:
+    table, outside = tmp_path / "t", tmp_path / "elsewhere"
+    actions = [
+        *FIRST,
+        add("inline", deletionVector=vector("i", "0" * 20)),
+        *(add(f"shares-{n}", deletionVector={**vector("u", "0" * 20), "offset": n}) for n in (1, 2)),
+        add("inside", deletionVector=vector("p", f"file://{table}/absolute.bin")),
+        add("abroad", deletionVector=vector("p", f"file://{outside}/other.bin")),
+        add(f"file://{outside}/cloned"),
+        add(f"file://{table}/full%20path"),
+    ]
+    log = write_log(table, {0: actions})
+    write_checkpoint(log, 0, "v2-json-sidecars", actions)
+    data = ("inline", "shares-1", "shares-2", "inside", "abroad", "full path")
+    others = (".hidden/x", "_delta_index/x", "_symlink_format_manifest/x", "metadata/x", "sub/_delta_log/x", "sub/x")
+    for number, name in enumerate((*data, VECTOR_FILE, "absolute.bin", *others)):
+        (table / name).parent.mkdir(parents=True, exist_ok=True)
+        (table / name).write_bytes(b"?" * (1 << number))
+    outside.mkdir()
+    for name in ("cloned", "other.bin"):
+        (outside / name).write_bytes(b"?" * 1000)
+    (table / "link").symlink_to(outside / "cloned")
+    tables = tables_of(spark, table)
+    expected = {**dict.fromkeys(data, "live"), VECTOR_FILE: "vector", "absolute.bin": "vector"}
+    assert classes(tables) == {**expected, **dict.fromkeys(others, "orphan")}
+    bill = tables.storage_bill()
+    log_bytes = sum(file.stat().st_size for file in log.rglob("*") if file.is_file())
+    assert bill.log_bytes == log_bytes == tables.storage_bill(list_files=False).log_bytes
+    assert bill.total_bytes == log_bytes + (1 << 14) - 1
 
 
 def test_without_a_listing_only_the_log_counts(spark: SparkSession, tmp_path: Path) -> None:
