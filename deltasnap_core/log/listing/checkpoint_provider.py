@@ -16,15 +16,15 @@ class CheckpointProvider:
 
     version: the version whose state it contains; -1 for none.
     files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint references them.
-    kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
-    format:  the format of the top-level files.
+    kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint. None: there is no checkpoint.
+    format:  the format of the top-level files. None: there is no checkpoint.
     Source: PROTOCOL.md, Checkpoints.
     """
 
     version: int
     files: tuple[FileStatus, ...]
-    kind: CheckpointKind
-    format: Extension
+    kind: CheckpointKind | None
+    format: Extension | None
 
     @property
     def is_empty(self) -> bool:
@@ -33,19 +33,17 @@ class CheckpointProvider:
 
     def to_json(self) -> dict[str, Any] | None:
         """Return plain JSON values; None: there is no checkpoint."""
-        return (
-            None
-            if self.is_empty
-            else {
-                "version": self.version,
-                "files": [file.to_json() for file in self.files],
-                "kind": self.kind.value,
-                "format": self.format,
-            }
-        )
+        if self.kind is None:
+            return None
+        return {
+            "version": self.version,
+            "files": [file.to_json() for file in self.files],
+            "kind": self.kind.value,
+            "format": self.format,
+        }
 
 
-NO_CHECKPOINT = CheckpointProvider(version=-1, files=(), kind=CheckpointKind.CLASSIC, format="parquet")
+NO_CHECKPOINT = CheckpointProvider(version=-1, files=(), kind=None, format=None)
 
 
 def checkpoint_from_json(values: Mapping[str, Any] | None, files: Iterable[FileStatus]) -> CheckpointProvider:

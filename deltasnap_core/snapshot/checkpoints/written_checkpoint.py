@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
-from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
@@ -35,7 +34,8 @@ class WrittenCheckpoint:
     @classmethod
     def existing(cls, checkpoint: CheckpointProvider) -> WrittenCheckpoint:
         """Return the result for a checkpoint that existed."""
-        return cls(version=checkpoint.version, is_new=False, kind=_kind(checkpoint.kind), files=checkpoint.files)
+        assert checkpoint.kind is not None  # only NO_CHECKPOINT has none
+        return cls(version=checkpoint.version, is_new=False, kind=checkpoint.kind.value, files=checkpoint.files)
 
     @property
     def size_in_bytes(self) -> int:
@@ -54,7 +54,3 @@ class WrittenCheckpoint:
             "num_of_add_files": self.num_of_add_files,
             "is_hint_written": self.is_hint_written,
         }
-
-
-def _kind(kind: CheckpointKind) -> Literal["classic", "multipart", "uuid"]:
-    return kind.value

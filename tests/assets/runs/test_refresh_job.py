@@ -12,7 +12,7 @@ from deltasnap_assets.runs import refresh_job
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core.errors import StorageError
-from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.sessions import GivenSession
 
 
 def test_job_refreshes_all_tables_and_then_fails_with_the_error_of_each_failed_one(
@@ -30,7 +30,7 @@ def test_job_refreshes_all_tables_and_then_fails_with_the_error_of_each_failed_o
     tables = tuple(TableSettings(name=name, path=str(tmp_path / name)) for name in ("one", "two", "three"))
     settings, defs = Settings(storage=str(tmp_path / "store"), tables=tables), dg.Definitions()
     instance = dg.DagsterInstance.ephemeral()
-    job = refresh_job.refresh_job(settings, lambda: defs, NoSession())
+    job = refresh_job.refresh_job(settings, lambda: defs, GivenSession(None))
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     assert asked == [(defs, "one"), (defs, "two"), (defs, "three")]
     (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
@@ -41,4 +41,8 @@ def test_job_refreshes_all_tables_and_then_fails_with_the_error_of_each_failed_o
     assert "1 table failed. two: " in str(failure)
     assert "hunter2" not in f"{failure} {messages}"
     settings = settings.model_copy(update={"tables": (tables[0],)})
-    assert refresh_job.refresh_job(settings, lambda: defs, NoSession()).execute_in_process(instance=instance).success
+    assert (
+        refresh_job.refresh_job(settings, lambda: defs, GivenSession(None))
+        .execute_in_process(instance=instance)
+        .success
+    )
