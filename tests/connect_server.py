@@ -25,11 +25,7 @@ def connect_server(folder: Path, config: Mapping[str, str], **environment: str) 
     env = {**os.environ, "SPARK_LOG_DIR": str(folder), "SPARK_PID_DIR": str(folder), **environment}
     for name in ("SPARK_HOME", "SPARK_REMOTE", "SPARK_MASTER"):
         env.pop(name, None)
-    settings = {
-        **config,
-        "spark.connect.grpc.binding.address": _HOST,
-        "spark.connect.grpc.binding.port": str(port),
-    }
+    settings = {**config, "spark.connect.grpc.binding.address": _HOST, "spark.connect.grpc.binding.port": str(port)}
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     subprocess.run([home / "sbin" / "start-connect-server.sh", *options], env=env, check=True)
     try:

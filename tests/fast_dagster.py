@@ -82,13 +82,7 @@ def _engine(url: str, **options: Any) -> Engine:
     return engine
 
 
-for _module in (
-    events_in_memory,
-    runs_in_memory,
-    sqlite_event_log,
-    sqlite_run_storage,
-    sqlite_schedule_storage,
-):
+for _module in (events_in_memory, runs_in_memory, sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
     _module.create_engine = _create_engine  # type: ignore[attr-defined]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from deltasnap_core.errors import (
+from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
     DeltaTableNotFoundError,

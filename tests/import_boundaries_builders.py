@@ -41,11 +41,7 @@ PURE_ROOMS_OF_THE_APP = (
 )
 
 
-PURE_ENTRIES_OF_THE_APP = (
-    "deltasnap_assets.command.cli",
-    "deltasnap_assets.quantities",
-    "deltasnap_assets.texts",
-)
+PURE_ENTRIES_OF_THE_APP = ("deltasnap_assets.command.cli", "deltasnap_assets.quantities", "deltasnap_assets.texts")
 
 
 CODE_LOCATION = "deltasnap_assets.all_definitions"

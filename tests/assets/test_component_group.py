@@ -122,11 +122,7 @@ def test_many_tables_of_several_components_have_a_sensor_for_each(project: DefsF
 @pytest.mark.parametrize(
     ("one", "other", "reported"),
     [
-        (
-            tables("a", spark={"use": "always"}),
-            tables("b", spark={"master": "local[2]"}),
-            "spark: the component in",
-        ),
+        (tables("a", spark={"use": "always"}), tables("b", spark={"master": "local[2]"}), "spark: the component in"),
         (tables("a"), tables("A"), "several tables have the same name: a"),
     ],
 )
@@ -209,9 +205,7 @@ def log_of(folder: Path) -> None:
     (folder / "_delta_log").mkdir(parents=True)
 
 
-def test_process_of_a_run_gets_the_discovered_tables_of_its_code_location(
-    project: DefsFolderSandbox, tmp_path: Path
-) -> None:
+def test_process_of_a_run_gets_the_discovered_tables_of_its_code(project: DefsFolderSandbox, tmp_path: Path) -> None:
     write(project, "bronze", {"discover": [{"path": f"{tmp_path}/*", "tags": {"a": "b"}}]})
     write(project, "silver", tables("events", discover=[{"path": f"{tmp_path}/s/*", "name": "silver_{name}"}]))
     for name in ("one", "s/two"):

@@ -240,9 +240,7 @@ def test_run_can_have_spark_properties_of_its_own() -> None:
     assert [(each["spark.master"], each["spark.x"]) for each in found] == [("local[2]", "1")] * 2
 
 
-def test_code_location_of_the_file_has_no_resource_of_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_location_of_the_file_has_no_project_resource(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deltasnap.yaml").write_text("spark: {resource: my_spark}\ntables: [{name: a, path: /a}]")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DeltaSnapError, match="my_spark, a resource of a project, which this code location does not"):

@@ -69,9 +69,7 @@ def people(spark: SparkSession, tmp_path: Path) -> Iterator[Followed]:
 
 def since_last_run(**metadata: Any) -> dict[str, dg.AssetIn]:
     metadata = {"row_changes": "since_last_run", **metadata}
-    return {
-        "changes": dg.AssetIn(["people", "all_files"], partition_mapping=LatestVersion(), metadata=metadata),
-    }
+    return {"changes": dg.AssetIn(["people", "all_files"], partition_mapping=LatestVersion(), metadata=metadata)}
 
 
 def reported(changes: pa.Table) -> Rows:

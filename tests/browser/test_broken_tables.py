@@ -65,9 +65,7 @@ def _picture(page: Page, name: str) -> None:
         ("dropped", "there is no such folder", 3),
     ],
 )
-def test_page_of_a_broken_table_starts_with_the_fault(
-    page: Page, table: str, sentence: str, last_good: int | None
-) -> None:
+def test_broken_table_page_starts_with_the_fault(page: Page, table: str, sentence: str, last_good: int | None) -> None:
     _open(page, table, "delta_log")
     page.get_by_text(sentence).first.wait_for()
     _picture(page, f"{table}-page")

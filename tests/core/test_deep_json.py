@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core import CorruptLogError, DeltaSnapError, TableLog
+from deltasnap_core import CorruptLogError, DeltaSnapError, SnapshotState, TableLog, VersionChecksum
 from deltasnap_core.log.checksum_validation import compare_with_log
 from deltasnap_core.protocol.actions import AddFile
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from tests.builders import add, metadata, protocol, write_log
 from tests.conftest import FixedClock
 from tests.without_spark import log_without_spark

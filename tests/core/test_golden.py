@@ -157,9 +157,7 @@ RANGES = [table for table in TABLES if contiguous_states(table)]
 
 
 @pytest.mark.parametrize("table", one_in(32, RANGES), ids=ids(RANGES))
-def test_golden_range_pass_returns_the_counts_of_every_version(
-    table: GoldenTable, log_of: LogOf, spark: SparkSession
-) -> None:
+def test_golden_range_pass_counts_every_version(table: GoldenTable, log_of: LogOf, spark: SparkSession) -> None:
     log = log_of(table)
     first, *rest = contiguous_states(table)
     start = log.get_snapshot_at(first, min_file_retention_timestamp=KEEP_ALL)

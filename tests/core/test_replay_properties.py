@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, Snapshot, SnapshotOptions, SnapshotStore
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.snapshot.snapshot import Snapshot
 from tests.builders import mtime_of, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
@@ -48,9 +47,7 @@ def assert_agrees(snapshot: Snapshot, state: OracleState) -> None:
 @pytest.mark.thorough
 @PROPERTY
 @given(made=random_logs())
-def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
-    spark: SparkSession, made: RandomLog
-) -> None:
+def test_replay_range_pass_and_store_equal_the_oracle_at_every_version(spark: SparkSession, made: RandomLog) -> None:
     states = replay(made.commits)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "a table")

@@ -18,13 +18,8 @@ import pytest
 import deltasnap_assets
 import deltasnap_core
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import redaction, support
+from deltasnap_core import Problem, ProblemKind, TableCondition, TableLog, VersionRanges, redaction, support
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedError, StorageError
-from deltasnap_core.log.condition.problem import Problem
-from deltasnap_core.log.condition.problem_kinds import ProblemKind
-from deltasnap_core.log.condition.table_condition import TableCondition
-from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.storage_errors import storage_errors

@@ -1,20 +1,29 @@
-"""The documentation agrees with the code, and its links work."""
+"""The documentation agrees with the code: its links, its tables, and each command and snippet on the demo table."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 import yaml
 
 from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.loading import read_settings
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, errors
+from deltasnap_core.scan.tables import vacuum_candidates
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
 from tests.docs.generated import DOCUMENTS, ROOT, filled_in
+from tests.docs.snippets_builders import TEXTS, blocks
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -96,3 +105,110 @@ def anchors(file: Path) -> set[str]:
     """The anchors of a document's headings."""
     headings = HEADING.findall(file.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMMAND = re.compile(r"`(deltasnap [^`]+)`")
+MODULE = re.compile(r"python -m\s+([\w.]+)")
+OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+    "AZURE_STORAGE_CONNECTION_STRING": "c",
+    "AZURE_STORAGE_KEY": "d",
+    "ALERT_URL": "https://chat.example/hook",
+    "DATABRICKS_HOST": "https://workspace.example",
+    "DATABRICKS_TOKEN": "dapi-token",
+}
+COMMANDS = typer.main.get_command(app)
+
+
+def commands() -> Iterator[str]:
+    """Every `deltasnap ...` of the documents, its placeholders filled in."""
+    for name, text in TEXTS.items():
+        lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
+        found = [line.removeprefix(".venv/bin/") for line in lines] + COMMAND.findall(" ".join(text.split()))
+        for line in found:
+            if line.startswith("deltasnap ") and "..." not in line.split():
+                yield line.replace("V1 V2", "1 2").replace("...", "").replace("key=value", "a=b")
+
+
+@pytest.mark.parametrize("line", sorted(set(commands())))
+def test_documented_command_is_valid(line: str) -> None:
+    command, (_, *words) = COMMANDS, shlex.split(line)
+    context = typer.Context(command)
+    while isinstance(command, typer.core.TyperGroup) and words:
+        name, *words = words
+        found = command.get_command(context, name)
+        assert found is not None, f"no command {name}"
+        command = found
+    if words:
+        command.make_context(line, words)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_documented_modules_exist(name: str) -> None:
+    for module in MODULE.findall(TEXTS[name]):
+        assert find_spec(module) is not None, module
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if blocks(name, "yaml")])
+def test_documented_configuration_is_valid(name: str, tmp_path: Path) -> None:
+    for block in blocks(name, "yaml"):
+        values = yaml.safe_load(block)
+        if "attributes" in values:
+            assert Settings.model_validate(values["attributes"]).tables
+            continue
+        (tmp_path / "deltasnap.yaml").write_text(block, encoding="utf-8")
+        assert read_settings(tmp_path / "deltasnap.yaml", ENVIRONMENT).tables
+
+
+def test_documented_sessions_are_valid() -> None:
+    found = OPTIONS.findall(TEXTS["spark-and-clusters.md"])
+    assert len(found) > 3
+    for text in found:
+        SparkSettings.model_validate(yaml.safe_load(text))
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo table and a store, at the paths used in the documents."""
+    pytest.importorskip("deltalake")
+    from deltasnap_assets.demo.demo_table import grow
+    from deltasnap_core import DeltaLog, SnapshotStore
+
+    folder = tmp_path_factory.mktemp("documents")
+    for _ in grow(folder / "data" / "events", 13):
+        pass
+    log = DeltaLog.for_table(spark, str(folder / "data" / "events"))
+    SnapshotStore.open(spark, str(folder / ".deltasnap" / "store")).write_versions("events", log, range(13))
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["store.md", "library.md"])
+def test_documented_python_runs(name: str, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
+    names: dict[str, object] = {"spark": spark}
+    for block in blocks(name, "python"):
+        exec(block.replace('"/data/', f'"{folder}/data/'), names)
+
+
+def test_readme_has_the_two_commands_first() -> None:
+    demo, tests = blocks("README.md", "sh")[:2]
+    assert demo.strip().endswith(".venv/bin/deltasnap demo")
+    assert tests.strip().endswith(".venv/bin/python -m pytest -q")
+
+
+def test_readme_is_short() -> None:
+    assert TEXTS["README.md"].count("\n") <= 150
+    assert (ROOT / "docs").is_dir()
+
+
+def test_guides_have_the_snippets_of_the_readme() -> None:
+    """The snippets of the README are executed in `tests/assets/test_own_project.py`."""
+    assert blocks("own-project.md", "python") == blocks("README.md", "python")
+    assert blocks("dg-projects.md", "yaml") == [text for text in blocks("README.md", "yaml") if "attributes" in text]

@@ -123,12 +123,7 @@ def make_table(folder: Path, rng: Random) -> MadeTable:
     if checkpoints and rng.random() < 0.7:
         _write(log / file_names.LAST_CHECKPOINT, json.dumps({"version": rng.choice(list(checkpoints)), "size": 1}))
     return MadeTable(
-        folder=folder,
-        commits=commits,
-        states=states,
-        first=first,
-        checkpoints=checkpoints,
-        in_commit_timestamps=timed,
+        folder=folder, commits=commits, states=states, first=first, checkpoints=checkpoints, in_commit_timestamps=timed
     )
 
 

@@ -15,13 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from deltasnap_core import (
-    DeltaLog,
-    SnapshotOptions,
-    SnapshotStore,
-    TableLog,
-)
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.storage.urls import join_url, to_url
@@ -191,10 +185,7 @@ def spark_answers(
 
 def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
     opened = ask(
-        "snapshot",
-        version,
-        lambda: log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED),
-        seconds=seconds,
+        "snapshot", version, lambda: log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED), seconds=seconds
     )
     if opened.value is None:
         return [opened]

@@ -146,9 +146,7 @@ def test_table_without_a_schema_is_counted_but_not_shown_completely(tmp_path: Pa
 
 
 @pytest.mark.parametrize("damage", [pages, empty], ids=lambda damage: damage.__name__)
-def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
-    damage: Callable[[Path], None], table: Path
-) -> None:
+def test_corrupt_checkpoint_warns_in_inspect_and_fails_doctor(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)
     code, problems, out = run(table, "inspect", "events")
     (warning,) = problems
@@ -166,9 +164,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(4, LOST), ids=lambda damage: damage.__name__)
-def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
-    damage: Callable[[Path], None], table: Path
-) -> None:
+def test_unreadable_table_is_one_line_with_its_last_good_version(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)
     expected, newest = LOST[damage]
     code, problems, out = run(table, "inspect", "events")

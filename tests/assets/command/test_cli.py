@@ -114,10 +114,7 @@ def test_empty_folder_is_reported_with_two_suggestions(command: str, tmp_path: P
 
 
 WRONG_USES = {
-    "no such command": (
-        ["inspct"],
-        "No such command 'inspct'. Did you mean 'inspect', 'init'? See `deltasnap -h`.",
-    ),
+    "no such command": (["inspct"], "No such command 'inspct'. Did you mean 'inspect', 'init'? See `deltasnap -h`."),
     "argument missing": (["inspect"], "Missing argument 'PATH'. See `deltasnap inspect -h`."),
     "no such option": (["history", "t", "--nope"], "See `deltasnap history -h`."),
     "not a number": (["diff", "t", "1", "two"], "See `deltasnap diff -h`."),
@@ -204,9 +201,7 @@ def test_inspect_of_an_unsupported_table_shows_facts_without_a_replay(tmp_path: 
     ids=["unknown-key", "missing-name", "not-yaml"],
 )
 @pytest.mark.parametrize("command", ["refresh", "ui"])
-def test_broken_configuration_is_reported_without_traceback(
-    command: str, text: str, parts: list[str], tmp_path: Path
-) -> None:
+def test_broken_configuration_has_no_traceback(command: str, text: str, parts: list[str], tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text(text, encoding="utf-8")
     result = deltasnap(command, folder=tmp_path)
     assert result.returncode == 1

@@ -102,9 +102,7 @@ def test_store_on_a_url_is_probed_and_left_unchanged(folder: Path) -> None:
         (b'{"format":4}', "format 4", ""),
     ],
 )
-def test_recent_manifest_that_no_run_can_read_is_an_error(
-    content: bytes, problem: str, advice: str, folder: Path
-) -> None:
+def test_recent_unreadable_manifest_is_an_error(content: bytes, problem: str, advice: str, folder: Path) -> None:
     write_log(folder / "lake" / "events", {version: [add(f"{version}.parquet")] for version in range(1, 8)})
     store_versions(stored_table(folder / "store"), TableLog.for_path(folder / "lake" / "events"), range(4, 8))
     assert store(folder, "store")["mark"] == "ok"
@@ -187,9 +185,7 @@ def test_broken_instance_does_not_hide_other_results(text: str, folder: Path, mo
 
 
 @pytest.mark.parametrize("is_enabled", [False, True])
-def test_instance_without_run_retries_is_a_warning(
-    is_enabled: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_instance_without_retries_is_a_warning(is_enabled: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = folder / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("run_retries: {enabled: true}" if is_enabled else "", encoding="utf-8")
@@ -233,9 +229,7 @@ def test_each_problem_of_the_configuration_is_a_finding(folder: Path) -> None:
         ("nonsense://hunter2", "error", "`alerts.urls[0]` is of no kind that Apprise knows"),
     ],
 )
-def test_services_of_alerts_are_checked_without_showing_their_urls(
-    url: str, mark: str, message: str, folder: Path
-) -> None:
+def test_services_of_alerts_are_checked_without_their_urls(url: str, mark: str, message: str, folder: Path) -> None:
     config = f"storage: store\ntables: [{{name: events, path: lake/events}}]\nalerts: {{urls: ['{url}']}}"
     found = findings(folder, config)["alerts"]
     assert (found["mark"], found["message"]) == (mark, message)

@@ -127,10 +127,7 @@ def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: P
     ]
     assert (
         json.loads(CliRunner().invoke(app, ["history", "events", "--json"]).stdout)["rows"][1].items()
-        >= {
-            "version": 3,
-            "last_version": 4,
-        }.items()
+        >= {"version": 3, "last_version": 4}.items()
     )
 
 

@@ -78,9 +78,7 @@ def test_paths_that_a_relative_pattern_matches_are_relative(tmp_path: Path, monk
     ],
     ids=["missing", "folder of tables", "empty folder", "log folder"],
 )
-def test_path_without_a_table_says_what_is_there(
-    path: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_at_a_path_is_named(path: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(tmp_path / "lake" / "events", {0: [protocol(), metadata()]})
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)

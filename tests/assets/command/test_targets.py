@@ -10,10 +10,12 @@ import pytest
 import typer
 
 from deltasnap_assets.command.arguments import table_at
+from deltasnap_assets.command.table_on_spark import delta_log_of
 from deltasnap_assets.command.targets import targets_of
 from deltasnap_assets.command.views.check_view import Gate, check_targets, chosen_checks
 from deltasnap_core.errors import CatalogError
 from tests.assets.followed_table import write
+from tests.builders import metadata, protocol, write_log
 from tests.unity_server import TOKEN, UnityServer
 
 ALL = chosen_checks(None)
@@ -186,3 +188,14 @@ def test_pattern_that_matches_nothing_is_a_table_that_is_not_reached(
         3,
         f"The pattern {pattern} matches no Delta table. Correct the pattern.",
     )
+
+
+def test_command_with_a_path_warns_of_an_invalid_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_log(tmp_path / "events", {0: [protocol(), metadata()]})
+    (tmp_path / "deltasnap.yaml").write_text("spark: {remote: nowhere}")
+    monkeypatch.chdir(tmp_path)
+    delta_log_of("events", {})
+    assert "deltasnap.yaml:1: spark.remote: expected a Spark Connect address" in caplog.text
+    assert "The default Spark session is used." in caplog.text

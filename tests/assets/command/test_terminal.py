@@ -43,9 +43,7 @@ def test_problem_is_one_line() -> None:
     assert "hunter2" not in line
 
 
-def test_output_goes_to_the_log_and_the_console_to_the_terminal(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_output_goes_to_the_log_the_console_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "logs" / "spark" / "log"
     with output_to(log) as (out, err):
         os.write(2, b"noise")

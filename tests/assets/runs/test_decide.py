@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,18 +32,28 @@ from deltasnap_assets.runs.decide import (
     decide,
     state_of,
 )
-from deltasnap_assets.runs.due import EXAMINED_AGAIN_MS, SHORT_LOG, inputs_of_checks
+from deltasnap_assets.runs.due import (
+    EXAMINED_AGAIN_MS,
+    SHORT_LOG,
+    inputs_of_checks,
+    is_checkpoint_sound,
+    is_examination_due,
+    reads_of_tick,
+)
 from deltasnap_assets.runs.memory import Look
 from deltasnap_assets.runs.observe import Asked, Page, Seen
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.plan import Known, Stored
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogRelation, ManifestName
 from tests.assets.checks.known import condition, counted, fault
-from tests.assets.runs.condition.poll_records_builders import WARNING, noted
+from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
+from tests.builders import add, metadata, protocol
+from tests.checkpoint_files import write_checkpoint
 
 NOW = 100 * DAY_MS
 TABLE = TableSettings(name="events", path="/lake/events")
@@ -120,9 +132,7 @@ def record_of(first: int, last: int, ended: int = 1) -> Any:
 def missed(first: int, last: int, *, ended: int = NOW, is_last_attempt: bool = True) -> MissedRun:
     """Return a run of the versions first to last that left them missing."""
     return MissedRun(
-        record=record_of(first, last, ended),
-        missing=range(first, last + 1),
-        is_last_attempt=is_last_attempt,
+        record=record_of(first, last, ended), missing=range(first, last + 1), is_last_attempt=is_last_attempt
     )
 
 
@@ -300,9 +310,7 @@ def test_state_of_a_table_follows_from_what_was_seen(case: str) -> None:
 
 
 @pytest.mark.parametrize(("committed_ms", "is_repeated"), [(5_001, True), (5_000, False), (None, False)])
-def test_versions_of_a_failed_run_are_requested_again_for_a_newer_commit(
-    committed_ms: int | None, is_repeated: bool
-) -> None:
+def test_versions_of_a_failed_run_are_requested_for_a_newer_commit(committed_ms: int | None, is_repeated: bool) -> None:
     commits: Any = {} if committed_ms is None else {3: SimpleNamespace(modification_time=committed_ms)}
     status = LogStatus(table_id="g", latest=3, versions=VERSIONS, commits=commits)
     table = seen(missed=missed(2, 3, ended=5), known=MISSING, log=(status, stored(0, 1)), look=HOUR_AGO)
@@ -370,3 +378,35 @@ def test_schedule_evaluates_checks_again_after_a_failed_run_unless_one_found_an_
     poll = replace(DOCUMENT, problems=tuple(noted(check, "error") for check in errors))
     failed = failed_run_problem("run-1", "x") if has_failed else None
     assert ("request 3 to 3" in steps_of(seen(Asked.SCHEDULE, document=poll, failed=failed))) is expected
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+@pytest.mark.parametrize(("severity", "expected"), [("warning", [False, False, True]), ("error", [True] * 3)])
+def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(severity: Any, expected: list[bool]) -> None:
+    problem = noted(LOG, severity)
+    poll = LastPoll(polled_at_ms=0, examined_at_ms=0, problems=(problem,))
+    assert [is_examination_due(poll, minutes * 60_000) for minutes in (0, 59, 60)] == expected
+
+
+def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
+    actions = [protocol(), metadata(), add("0"), add("1")]
+    (checkpoint,) = write_checkpoint(table.log, 1, "classic", actions)
+    table.report()
+    newest = log_of(table.table).list().newest_checkpoint
+    assert is_checkpoint_sound(table.poll, newest)
+    os.truncate(checkpoint, checkpoint.stat().st_size - 9)
+    damaged = log_of(table.table).list().newest_checkpoint
+    assert not is_checkpoint_sound(table.poll, damaged)
+    table.report()
+    assert not is_checkpoint_sound(table.poll, damaged)
+
+
+@pytest.mark.parametrize(("examined_at_ms", "first"), [(None, 0), (0, 4)])
+def test_only_an_examination_reads_commits_before_stored_versions(examined_at_ms: int | None, first: int) -> None:
+    common = CommonVersion(version=3, latest_in_log=3, relation=LogRelation.SAME)
+    stored = Stored(common=common, versions=frozenset({2, 3}))
+    assert reads_of_tick(LastPoll(polled_at_ms=0, examined_at_ms=examined_at_ms), 0, stored).first == first

@@ -13,12 +13,16 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
+from deltasnap_assets.runs import refresh_job
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import RANGE_START_TAG
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
-from deltasnap_assets.settings.table_settings import Since
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.errors import StorageError
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.support import LastPoll
 from tests.assets.followed_table import EVENTS, FollowedTable, materialize
 from tests.assets.runs.refresh_builders import STATS, Refreshed
@@ -33,9 +37,7 @@ def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
-    tmp_path: Path, requested: dict[str, list[str]]
-) -> None:
+def test_refresh_lists_the_log_twice_and_reads_commits_once(tmp_path: Path, requested: dict[str, list[str]]) -> None:
     table, count = Refreshed(tmp_path), 4
     table.write(0, 0)
     assert table.refresh() == (0,)
@@ -170,9 +172,7 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_refresh_of_a_table_whose_newest_manifest_is_damaged_fails_as_the_fleet_shows_it_as_broken(
-    tmp_path: Path,
-) -> None:
+def test_refresh_of_a_table_with_a_damaged_manifest_fails_as_the_fleet_shows_it(tmp_path: Path) -> None:
     made = Refreshed(tmp_path)
     made.write(0, 2)
     made.refresh()
@@ -217,9 +217,7 @@ def test_versions_that_another_process_adds_during_a_refresh_are_kept(tmp_path: 
 
 
 @pytest.mark.slow
-def test_versions_whose_stored_files_are_gone_are_stored_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_versions_that_lost_their_files_are_stored_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 2)
     table.refresh()
@@ -256,3 +254,36 @@ def delete_bases(table: Refreshed) -> dict[Path, bytes]:
     for base in bases:
         base.unlink()
     return bases
+
+
+def test_job_refreshes_all_tables_and_then_fails_with_the_error_of_each_failed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def refresh(defs: Any, _: Settings, table: TableSettings, *__: object, **___: object) -> tuple[int, ...]:
+        asked.append((defs, table.name))
+        if table.name == "two":
+            raise StorageError(path="s3://me:hunter2@lake/two", reason="timeout")
+        return (0, 1)
+
+    monkeypatch.setattr(refresh_job, "refresh_table", refresh)
+    tables = tuple(TableSettings(name=name, path=str(tmp_path / name)) for name in ("one", "two", "three"))
+    settings, defs = Settings(storage=str(tmp_path / "store"), tables=tables), dg.Definitions()
+    instance = dg.DagsterInstance.ephemeral()
+    job = refresh_job.refresh_job(settings, lambda: defs, GivenSession(None))
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert asked == [(defs, "one"), (defs, "two"), (defs, "three")]
+    (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    messages = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert {"one: 2 versions materialized", "three: 2 versions materialized"} <= {*messages}
+    (problem,) = [message for message in messages if message.startswith("two: ")]
+    assert "timeout" in problem
+    assert "1 table failed. two: " in str(failure)
+    assert "hunter2" not in f"{failure} {messages}"
+    settings = settings.model_copy(update={"tables": (tables[0],)})
+    assert (
+        refresh_job.refresh_job(settings, lambda: defs, GivenSession(None))
+        .execute_in_process(instance=instance)
+        .success
+    )

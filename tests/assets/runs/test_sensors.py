@@ -137,17 +137,10 @@ def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> N
 
 def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=4, max_versions_per_run=2)
-    assert [ticks.tick() for _ in range(4)] == [
-        [("0", "1")],
-        [("2", "3")],
-        [("4", "4")],
-        "No new commits in events.",
-    ]
+    assert [ticks.tick() for _ in range(4)] == [[("0", "1")], [("2", "3")], [("4", "4")], "No new commits in events."]
 
 
-def test_tick_without_a_new_commit_does_not_query_what_is_materialized(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tick_without_commits_does_not_query_materialized_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     monkeypatch.setattr(ticks.instance, "get_materialized_partitions", None)
@@ -317,9 +310,7 @@ def test_requests_have_the_tags_of_run_retries_for_dead_processes(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
-def test_unreachable_s3_endpoint_is_reported_within_a_tick(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool
-) -> None:
+def test_unreachable_s3_is_reported_in_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
     pauses = list[float]()
 
     async def paused(seconds: float) -> None:
@@ -348,9 +339,7 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
 
 
 @pytest.mark.slow
-def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_schedule_keeps_a_version_of_the_sensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path)
     ticks.instance = local_instance(tmp_path)
     write(tmp_path, 0, 3)
@@ -370,9 +359,7 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
 
 
 @pytest.mark.parametrize("asked", ["tick", "schedule"])
-def test_versions_of_a_silent_run_are_requested_again(
-    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_versions_of_a_silent_run_are_requested(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
     with local_instance(tmp_path) as ticks.instance:
         assert ticks.tick() == [("0", "3")]

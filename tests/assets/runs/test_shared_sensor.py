@@ -150,10 +150,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, s
 
 @pytest.mark.slow
 def test_shared_sensor_logs_a_table_that_waits_if_it_requests_runs_of_others(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    silent: Callable[[str], None],
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: Callable[[str], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sensors, "_MAX_MESSAGES", SENSORS)
     sensor, settings = written_tables(tmp_path)

@@ -94,9 +94,7 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
 
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
-def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
-    job_of: Callable[[Settings], dg.JobDefinition],
-) -> None:
+def test_job_of_maintenance_neither_fails_nor_heals_a_table(job_of: Callable[[Settings], dg.JobDefinition]) -> None:
     settings = Settings(tables=(TableSettings(name="events", path="/events"),))
     job = job_of(settings)
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
@@ -111,9 +109,7 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     assert runs_of(instance).failed == run_id
 
 
-def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_run_that_failed_after_its_versions_were_stored_is_forgotten_in_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     materialize(instance, range(4))
     ended(instance, "events", FAILURE)
@@ -305,9 +301,7 @@ def seconds_later(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("status", [*MAY_BE_DEAD, QUEUED])
-def test_unfinished_run_is_waited_for_and_stays_as_it_is(
-    status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unfinished_run_is_waited_for_and_stays(status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = with_partitions(4)
     run = unfinished(instance, status)
     assert (runs_of(instance).active, runs_of(instance, OTHER).active) == (run.run_id, None)

@@ -138,10 +138,7 @@ MISTAKES = {
         "tables:\n  - name: a\n    path: /a\n    owners: ada\n",
         ":4: tables[0].owners: expected a list (found: 'ada')",
     ),
-    "alerts on nothing": (
-        "tables: [{name: a, path: /a}]\nalerts:\n  on: []\n",
-        ":3: alerts.on: must not be empty",
-    ),
+    "alerts on nothing": ("tables: [{name: a, path: /a}]\nalerts:\n  on: []\n", ":3: alerts.on: must not be empty"),
     "alerts on an unknown condition": (
         "tables: [{name: a, path: /a}]\nalerts:\n  on: [bad]\n",
         ":3: alerts.on[0]: expected 'error' or 'warn'",

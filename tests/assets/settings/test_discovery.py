@@ -263,9 +263,7 @@ def test_pattern_without_a_table_is_a_warning(
     assert record.getMessage().endswith(advice.format(tmp_path))
 
 
-def test_pattern_whose_tables_are_listed_in_the_file_is_not_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pattern_whose_tables_are_in_the_file_is_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lake(tmp_path, "bronze/clicks")
     load(tmp_path, "tables: [{name: mine, path: lake/bronze/clicks}]\ndiscover: [{path: lake/bronze/*}]")
     assert caplog.records == []

@@ -88,11 +88,7 @@ def test_settings_of_its_process_are_not_sent_to_a_server(key: str, more: str) -
 
 
 def test_settings_of_the_user_take_precedence() -> None:
-    mine: Config = {
-        EXTRA_OPTIONS: "-Xss4m",
-        DEFAULT_OPTIONS: "-Dmine=1",
-        "spark.ui.enabled": True,
-    }
+    mine: Config = {EXTRA_OPTIONS: "-Xss4m", DEFAULT_OPTIONS: "-Dmine=1", "spark.ui.enabled": True}
     config = session_config(SparkSettings(config=mine))
     assert (config[EXTRA_OPTIONS], config[DEFAULT_OPTIONS], config["spark.ui.enabled"]) == (
         "-Xss4m",
@@ -107,11 +103,7 @@ def test_driver_of_a_cluster_gets_no_options_of_the_jvm(master: str) -> None:
 
 
 def test_settings_of_a_driver_are_not_sent_to_a_connect_server() -> None:
-    mine: Config = {
-        "spark.driver.memory": "4g",
-        "spark.executor.cores": 2,
-        "spark.sql.ansi.enabled": True,
-    }
+    mine: Config = {"spark.driver.memory": "4g", "spark.executor.cores": 2, "spark.sql.ansi.enabled": True}
     config = session_config(SparkSettings(remote="sc://host", config=mine))
     assert config["spark.remote"] == "sc://host"
     assert config["spark.sql.ansi.enabled"] == "true"

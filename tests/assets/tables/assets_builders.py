@@ -28,8 +28,7 @@ class App:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.path = folder / "events"
         self.settings = Settings(
-            storage=str(folder / "store"),
-            tables=(TableSettings(name="events", path=str(self.path), **settings),),
+            storage=str(folder / "store"), tables=(TableSettings(name="events", path=str(self.path), **settings),)
         )
         self.table = self.settings.tables[0]
         self.defs = build_definitions(self.settings)

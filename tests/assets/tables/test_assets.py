@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 from deltasnap_assets.settings.table_settings import ASSET_NAMES  # noqa: E402
 from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402
 from tests.assets.followed_table import EVENTS  # noqa: E402
-from tests.assets.tables.assets_builders import (  # noqa: E402
-    VERSIONS,
-    App,
-    app,
-    evaluations,
-    keys,
-    live_paths,
-)
+from tests.assets.tables.assets_builders import VERSIONS, App, app, evaluations, keys, live_paths  # noqa: E402
 from tests.thorough import one_in  # noqa: E402
 
 __all__ = ["app"]

@@ -9,12 +9,7 @@ import pytest
 from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.tables.due_checkpoint import is_due, write_due_checkpoint
-from deltasnap_core import (
-    DeltaLog,
-    DeltaTableNotFoundError,
-    FileStatus,
-    TableLog,
-)
+from deltasnap_core import DeltaLog, DeltaTableNotFoundError, FileStatus, TableLog
 from deltasnap_core.support import LogListing
 from tests.assets.followed_table import health
 from tests.assets.runs.refresh_builders import STATS, Refreshed
@@ -61,9 +56,7 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_run_that_writes_a_checkpoint_does_not_warn_that_it_lags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_that_writes_a_checkpoint_does_not_say_it_lags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     checks = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=1_000_000)
     table = Refreshed(tmp_path, checkpoint={"after_commits": 3}, checks=checks)

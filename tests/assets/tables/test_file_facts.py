@@ -165,9 +165,7 @@ def test_files_with_deletion_vectors_expire_once_on_spark(spark: SparkSession, t
         spark.conf.unset("spark.sql.retainGroupColumns")
 
 
-def test_files_with_deletion_vectors_expire_once_and_only_when_not_live(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_with_deletion_vectors_expire_once_if_not_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     check_expired_vectors(None, tmp_path, "auto")
 

@@ -208,8 +208,7 @@ def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, chang
     estimate = Compaction.estimated([replace(partitions(1000).partitions[0], num_files=5)], {})
     snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession({}))
     snapshots.versions = SimpleNamespace(
-        store=store,
-        manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {},
+        store=store, manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {}
     )
     known = counted(replace(partitions(1000), compaction=estimate))
     snapshots.facts = SimpleNamespace(of=lambda table: known if table == TABLE else None)

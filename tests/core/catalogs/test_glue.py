@@ -112,9 +112,7 @@ def test_other_kinds_of_tables_are_one_sentence(
     "location",
     ["https://example.org/t", "simplecache::s3://lake/t", "s3://lake/t::file:/etc", "lake/t", "s3://lake/../t", None],
 )
-def test_location_of_another_kind_is_refused(
-    location: str | None, glue_options: dict[str, Any], glue_database: str
-) -> None:
+def test_other_location_is_refused(location: str | None, glue_options: dict[str, Any], glue_database: str) -> None:
     place = {} if location is None else {"Location": location}
     register(glue_options, glue_database, "events", Parameters={"table_type": "delta"}, StorageDescriptor=place)
     with pytest.raises(CatalogError, match="location"):

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import TableLog
+from deltasnap_core import TableLog, VersionChecksum
 from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_time_with_log, compare_with_log
 from deltasnap_core.protocol.actions import AddFile
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
-from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from tests.builders import LOG_PATH, add, metadata, protocol, write_log
 from tests.conftest import FixedClock
 from tests.without_spark import log_without_spark
@@ -36,9 +35,7 @@ def differences(table: Path, *, listed: str = "a", stats: str | None = None, **s
     ("properties", "expected"),
     [({}, ["set_transactions"]), ({"delta.setTransactionRetentionDuration": "interval 1 days"}, [])],
 )
-def test_transactions_are_compared_unless_they_expire(
-    tmp_path: Path, properties: dict[str, str], expected: list[str]
-) -> None:
+def test_unexpired_transactions_are_compared(tmp_path: Path, properties: dict[str, str], expected: list[str]) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(configuration=properties), add("a")]})
     assert differences(tmp_path, setTransactions=[{"appId": "q", "version": 1, "lastUpdated": 1}]) == expected
 
@@ -53,9 +50,7 @@ def test_transactions_are_compared_unless_they_expire(
         ("a", "b", ["all_files"]),
     ],
 )
-def test_files_are_compared_by_the_key_of_their_path(
-    tmp_path: Path, logged: str, canonical: str, expected: list[str]
-) -> None:
+def test_files_are_compared_by_path_keys(tmp_path: Path, logged: str, canonical: str, expected: list[str]) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
     assert differences(tmp_path, listed=canonical, allFiles=[add(logged)["add"]]) == expected
 

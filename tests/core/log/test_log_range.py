@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.errors import (
+from deltasnap_core import (
     ActionNotFoundError,
     DeltaTableNotFoundError,
+    TableLog,
     UnsupportedProtocolError,
     VersionGapError,
     VersionNotFoundError,
@@ -14,7 +15,6 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.listing.changing_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.log.table_log import TableLog
 from tests.builders import (
     LOG_PATH,
     CountingLogStore,

@@ -45,9 +45,7 @@ def test_within_a_commit_the_later_line_wins() -> None:
     assert loaded([txn("a", 1), txn("a", 2)]).transactions["a"].version == 2
 
 
-def test_an_action_that_a_commit_has_twice_is_reported_when_the_commit_is_read(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_action_that_a_commit_has_twice_is_reported_when_it_is_read(caplog: pytest.LogCaptureFixture) -> None:
     loaded([protocol(), metadata()], [protocol(), metadata()])
     assert not caplog.messages
     found = loaded([protocol(1, 7), metadata(table_id="a"), protocol(1, 2), metadata(table_id="b")])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import LogCursor, LogStatus, TableLog
+from deltasnap_core import CatalogCommits, LogCursor, LogStatus, TableLog
 from deltasnap_core.clock import milliseconds
 from deltasnap_core.errors import (
     ActionNotFoundError,
@@ -19,8 +19,9 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.polling.log_poll import continues_from
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
@@ -244,9 +245,7 @@ def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() ->
 
 
 @pytest.mark.parametrize(("lists", "requested"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
-def test_cost_of_an_idle_poll_does_not_depend_on_the_length_of_the_log(
-    *, lists: bool, requested: tuple[int, int, int]
-) -> None:
+def test_idle_poll_costs_the_same_for_a_log_of_any_length(*, lists: bool, requested: tuple[int, int, int]) -> None:
     store = store_of(50, lists=lists)
     since = cursor_of(store, 50)
     counting = CountingLogStore(store)
@@ -394,3 +393,74 @@ def test_time_is_a_datetime_or_milliseconds() -> None:
     for other in ("2026-01-01", None, 1.5):
         with pytest.raises(ValueError, match="A timestamp is a datetime or milliseconds"):
             milliseconds(other)  # type: ignore[arg-type]
+
+
+def log_store(last: int) -> MemoryLogStore:
+    store = MemoryLogStore()
+    for version in range(last + 1):
+        store.put_commit(version, *([] if version else [protocol(), metadata()]), txn(f"v{version}"))
+    return store
+
+
+def txn(name: str) -> dict[str, object]:
+    return {"txn": {"appId": name, "version": 1}}
+
+
+def loaded(store: MemoryLogStore | CountingLogStore, known: LoadedLog | None = None) -> LoadedLog:
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    return LogLoader(store=store, builder=builder).load(builder.build(), known)
+
+
+def read_again(store: MemoryLogStore, known: LoadedLog) -> tuple[list[str], LoadedLog]:
+    counting = CountingLogStore(store)
+    found = loaded(counting, known)
+    return [path.rpartition("/")[2] for path in counting.reads], found
+
+
+def test_growing_log_is_read_from_the_cursor() -> None:
+    store = log_store(3)
+    known = loaded(store)
+    store.put_commit(4, add("a"), txn("v4"))
+    assert read_again(store, known)[0] == [commit_file(4)]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "reads"), [(0, [0]), (2, [2, 3, 4, 5]), (5, [5])], ids=["first", "in the middle", "last"]
+)
+def test_replaced_commit_is_read_again_and_only_the_new_one_counts(replaced: int, reads: list[int]) -> None:
+    store = log_store(5)
+    known = loaded(store)
+    first = [protocol(), metadata()] if replaced == 0 else []
+    store.put_commit(replaced, *first, txn("another"), mtime=mtime_of(99))
+    read, found = read_again(store, known)
+    assert read == [commit_file(version) for version in reads]
+    anew = loaded(store)
+    assert found.batch.lines.to_pylist() == anew.batch.lines.to_pylist()
+    assert (found.batch.files, found.non_file) == (anew.batch.files, anew.non_file)
+    assert f"v{replaced}" not in found.non_file.transactions
+
+
+def test_checkpoints_found_damaged_one_after_another_are_not_used_again() -> None:
+    store = log_store(5)
+    for version in (2, 4):
+        marker = {"checkpointMetadata": {"version": version}}
+        name = uuid_checkpoint_file(version, "80a083e8-7026-4e79-81be-64bd76c43a11", "json")
+        store.put(name, content([protocol(), metadata(), marker]))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    loader = LogLoader(store=store, builder=builder)
+    log, used = loader.load(builder.build()), list[int | None]()
+    while log.checkpoint is not None:
+        used.append(log.checkpoint.version)
+        assert len(used) < 3
+        log = log.without(CorruptLogError(path=log.checkpoint.paths[0], reason="a page is damaged"))
+    assert used == [4, 2]
+
+
+def test_rolled_back_log_with_new_commits_drops_cached_versions() -> None:
+    known = loaded(log_store(5))
+    restored = log_store(6)
+    for version in range(3, 7):
+        restored.put_commit(version, txn(f"other {version}"), mtime=mtime_of(version) - 10**9)
+    found = loaded(restored, known)
+    assert sorted(found.non_file.transactions) == ["other 3", "other 4", "other 5", "other 6", "v0", "v1", "v2"]
+    assert found.non_file == loaded(restored).non_file

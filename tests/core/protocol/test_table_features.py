@@ -1,8 +1,10 @@
+"""The features that a table needs, for readers and for writers, and changes of types."""
+
 from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.errors import UnsupportedProtocolError
+from deltasnap_core.errors import UnsupportedProtocolError, UnsupportedWriterError
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.table_features import (
     SUPPORTED_READER_FEATURES,
@@ -13,6 +15,8 @@ from deltasnap_core.protocol.table_features import (
     properties_in_force,
     table_properties,
 )
+from deltasnap_core.protocol.type_changes import is_readable_change, is_supported_change
+from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, check_writable
 from tests import builders
 
 MAPPED = Metadata(id="t", configuration={"delta.columnMapping.mode": "name", "a": "1"})
@@ -185,3 +189,132 @@ def test_commit_timestamps_need_the_support_of_the_protocol(known: Protocol | No
     table = Metadata.from_json(builders.metadata(configuration={"a": "1", **timed})["metaData"])
     assert properties_in_force(known, table) == {"a": "1", **(timed if is_in_force else {})}
     assert properties_in_force(known, None) == {}
+
+
+def of_writer(reader: int, writer: int, *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()) -> Protocol:
+    return Protocol(
+        min_reader_version=reader, min_writer_version=writer, reader_features=readers, writer_features=writers
+    )
+
+
+@pytest.mark.parametrize("writer", range(1, 8))
+def test_every_writer_version_of_the_protocol_is_writable(writer: int) -> None:
+    check_writable(of_writer(1, writer), path="t", version=0)
+
+
+WRITABLE = [
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "checkpointProtection",
+    "clustering",
+    "columnMapping",
+    "deletionVectors",
+    "domainMetadata",
+    "generatedColumns",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "identityColumns",
+    "inCommitTimestamp",
+    "inCommitTimestamp-preview",
+    "invariants",
+    "materializePartitionColumns",
+    "rowTracking",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+]
+
+
+@pytest.mark.parametrize("feature", WRITABLE)
+def test_known_feature_is_writable(feature: str) -> None:
+    check_writable(of_writer(3, 7, writers=(feature,)), path="t", version=0)
+
+
+def test_no_other_feature_is_writable() -> None:
+    assert set(WRITABLE) == CHECKPOINT_WRITER_FEATURES
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        of_writer(1, 7, writers=("appendOnly", "new", "other")),
+        of_writer(3, 7, readers=("other", "new"), writers=("new",)),
+        of_writer(1, 2, writers=("other", "new")),
+    ],
+    ids=["writer features", "reader features", "features below version 7"],
+)
+def test_unknown_features_are_named(table: Protocol) -> None:
+    with pytest.raises(UnsupportedWriterError, match="needs the writer features new, other, which") as raised:
+        check_writable(table, path="t", version=4)
+    assert (raised.value.features, raised.value.version) == (("new", "other"), 4)
+
+
+@pytest.mark.parametrize("writer", [0, 8])
+def test_unknown_writer_versions_are_rejected(writer: int) -> None:
+    with pytest.raises(UnsupportedWriterError, match=f"writer version {writer}"):
+        check_writable(of_writer(1, writer), path="t", version=4)
+
+
+@pytest.mark.parametrize("name", ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata", "collations"])
+def test_features_that_change_writers_or_retention_are_unknown(name: str) -> None:
+    assert name not in CHECKPOINT_WRITER_FEATURES
+
+
+DIGITS = {"byte": len(str(2**7)), "short": len(str(2**15)), "integer": len(str(2**31)), "long": len(str(2**63))}
+
+
+@pytest.mark.parametrize("scale", [0, 4])
+@pytest.mark.parametrize("kind", DIGITS)
+def test_integer_becomes_a_decimal_that_has_all_its_digits(kind: str, scale: int) -> None:
+    digits = DIGITS[kind] + scale
+    assert is_readable_change(kind, f"decimal({digits},{scale})")
+    assert not is_readable_change(kind, f"decimal({digits - 1},{scale})")
+
+
+@pytest.mark.parametrize("scale", [0, 4])
+@pytest.mark.parametrize("kind", DIGITS)
+def test_integer_in_an_array_or_map_becomes_a_decimal_that_the_protocol_allows(kind: str, scale: int) -> None:
+    digits = (20 if kind == "long" else 10) + scale
+    for precision, expected in ((digits, True), (digits - 1, False)):
+        change = {"fromType": kind, "toType": f"decimal({precision},{scale})", "fieldPath": "element"}
+        assert is_supported_change(change) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("byte", "short", True),
+        ("short", "integer", True),
+        ("integer", "long", True),
+        ("long", "integer", False),
+        ("integer", "double", True),
+        ("long", "double", False),  # loses digits
+        ("integer", "float", False),
+        ("float", "double", True),
+        ("double", "float", False),
+        ("date", "timestamp_ntz", True),
+        ("date", "timestamp", False),
+        ("timestamp_ntz", "date", False),
+        ("decimal(5,2)", "decimal(7,4)", True),
+        ("decimal(5,2)", "decimal(6,4)", False),
+        ("decimal(5,2)", "decimal(5,1)", False),
+        ("decimal(3,0)", "long", False),
+        ("varchar(3)", "string", True),
+        ("string", "char(3)", True),
+        ("string", "binary", False),
+        ("long", "long", True),
+        (None, "long", False),
+        ("long", {"type": "struct"}, False),
+    ],
+)
+def test_change_is_readable_if_no_value_is_lost(before: object, after: object, expected: bool) -> None:
+    assert is_readable_change(before, after) is expected

@@ -1,26 +1,139 @@
-"""Statistics are used only if the whole text is JSON: the rule of the number of records, also for bounds."""
+"""Statistics are used only if the whole text is JSON. The number of records is the same in SQL and in Arrow."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pyarrow as pa
 import pytest
+from hypothesis import strategies as st
 
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.protocol.json_text import MAX_NESTING, parse_json
 from deltasnap_core.replay.engine import EngineUse
+from deltasnap_core.rules.texts.json_lines import are_safe, parse_lines, parse_texts
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from tests.builders import add, metadata, protocol, write_log
-from tests.core.rules.num_records_builders import ODD_JSON, TEXTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+TEXTS: Mapping[str, int | None] = {
+    '{"numRecords":7}': 7,
+    '{"\\ud800":1,"numRecords":7}': 7,
+    '{"numRecords":7,"minValues":{}}': 7,
+    '{"numRecords":-7,"minValues":{}}': -7,
+    '{"numRecords":9223372036854775807,"minValues":{}}': 2**63 - 1,
+    '{"numRecords":9223372036854775808,"minValues":{}}': None,
+    '{"numRecords": 7,"minValues":{}}': 7,
+    '{"minValues":{"a":1},"numRecords":7}': 7,
+    '{"numRecords":"7","minValues":{}}': 7,
+    '{"numRecords":"a:5,b"}': None,
+    '{"numRecords":"5,b"}': None,
+    '{"numRecords":{"a":1,"b":2}}': None,
+    '{"numRecords":[1],"numRecords":2}': 2,
+    '{"numRecords":[\0001],"numRecords":2}': None,
+    '{"numRecords":[x],"numRecords":2}': None,
+    '{"numRecords":[1,2]}': None,
+    '{"numRecords":null,"minValues":{}}': None,
+    '{"minValues":{}}': None,
+    "{": None,
+    "": None,
+    "null": None,
+    '[{"numRecords":5}]': None,
+    '{"numRecords":5': None,
+    '{"numRecords":5} x': None,
+    '{"numRecords":5}}': None,
+    '{"numRecords":5},{"numRecords":6}': None,
+    '{"numRecords":5},"x":6': None,
+    '{"numRecords":5}],[{}': None,
+    '{"numRecords":007}': None,
+    '{"numRecords":+5}': None,
+    '{"numRecords":+5,"a":1}': None,
+    '{"numRecords":5\x00,"a":1}': None,
+    '{"numRecords":5.0,"a":1}': None,
+    '{"numRecords":1e5}': None,
+    '{"numRecords":1e400}': None,
+    '{"numRecords":true}': None,
+    '{"numRecords":-0}': 0,
+    '{"numRecords":-0,"numRecords":{a:1}}': None,
+    '{"numRecords":1234567890123456789,"x":{a:1}}': None,
+    '{"numRecords":1234567890123456789,"x":1}': 1234567890123456789,
+    '{"numRecords":-999999999999999999,"x":1}': -999999999999999999,
+    '{"numRecords":" +5 "}': 5,
+    '{"numRecords":"5\\n"}': 5,
+    '{"numRecords":"5\\u2028"}': None,
+    '{"numRecords":"9223372036854775808"}': None,
+    '{"numRecords":"00000000000000000000005","x":1}': None,
+    '{"a":1,"numRecords":"\\u00005"}': None,
+    '{"num\\u0052ecords":5}': 5,
+    '{"NUMRECORDS":5}': None,
+    "{'numRecords':5}": None,
+    '{a:1,"numRecords":5}': None,
+    '{"a":NaN,"numRecords":5}': None,
+    '{"a":01,"numRecords":5}': None,
+    '{"a":"\t","numRecords":5}': None,
+    '{"a":"\\q","numRecords":5}': None,
+    '{"a":1,"numRecords":5,}': None,
+    '{"a":1,"numRecords":5\n}': 5,
+    '{"a":"\\ud800","numRecords":5}': 5,
+    '\ufeff{"numRecords":5}': None,
+    '{"a":1,"numRecords":1,"numRecords":2}': 2,
+    '{"numRecords":"5","numRecords":6,"a":1}': 6,
+    '{"a":1,"numRecords":5,"numRecords":null}': None,
+    '{"a":1,"numRecords":tru,"numRecords":5}': None,
+    '{"numRecords":"5","a":{"numRecords":7}}': 5,
+    f'{{"a":{"1" * 1001},"numRecords":5}}': 5,
+    f'{{"a":{"1" * 5001},"numRecords":"5"}}': 5,
+    f'{{"a":"{"v" * 60_000}","numRecords":5}}': 5,
+    f'{{"{"k" * 50_000}":1,"numRecords":5}}': 5,
+    f'{{"{"k" * 50_001}":1,"numRecords":5}}': None,
+    f'{{"{"😀" * 25_000}":1,"numRecords":5}}': 5,
+    f'{{"{"😀" * 25_001}":1,"numRecords":5}}': None,
+    f'{{"{chr(92)}u0041{"k" * 49_999}":1,"numRecords":5}}': 5,
+    f'{{"{chr(92)}u0041{"k" * 50_000}":1,"numRecords":5}}': None,
+    f'{{"a":{"[" * 499}{"]" * 499},"numRecords":5}}': 5,
+    f'{{"a":{"[" * 500}{"]" * 500},"numRecords":5}}': None,
+}
+
+
+def _objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    names = st.sampled_from(['"numRecords"', '"numRecords"', '"a"', '"num\\u0052ecords"', "'numRecords'", "numRecords"])
+    fields = st.lists(st.tuples(names, st.sampled_from([":", ":", " : "]), values).map("".join), max_size=4)
+    return fields.map(lambda texts: f"{{{','.join(texts)}}}")
+
+
+def _cut(text: str, at: int, put: str) -> str:
+    return text[: at % (len(text) + 1)] + put + text[at % (len(text) + 1) :]
+
+
+_JSON = st.recursive(
+    st.sampled_from(
+        ["0", "-0", "5", "-7", "1e5", "5.0", "01", "tru", "true", "null", "NaN", '"5"', '" 5"', "'5'", '"\\u0035"']
+    )
+    | st.integers(-(2**65), 2**65).map(str)
+    | st.text(max_size=4).map(json.dumps)
+    | st.text(alphabet='\\"{}[],:\n\t5', max_size=3).map(lambda text: f'"{text}"'),
+    lambda inner: st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]") | _objects(inner),
+    max_leaves=6,
+)
+
+
+ODD_JSON = st.one_of(
+    _objects(_JSON),
+    st.builds(_cut, _objects(_JSON), st.integers(0, 200), st.sampled_from([*',:{}[]"5x \n\0\\', "\ufeff", "\u2028"])),
+    st.tuples(_objects(_JSON), st.integers(0, 200)).map(lambda each: each[0][: each[1]]),
+    st.tuples(_objects(_JSON), st.lists(st.sampled_from([",", "{}", "]", "[", "}", " "]), max_size=8)).map(
+        lambda each: each[0] + "".join(each[1])
+    ),
+)
 
 ENDS_OF_THE_ARRAY = [
     "[]",
@@ -102,3 +215,78 @@ def test_parser_of_spark_is_as_strict_as_the_protocol() -> None:
         "maxNumLen": "2147483647",
         "maxStringLen": "2147483647",
     }
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("stats", TEXTS, ids=lambda stats: ascii(stats[:60]))
+def test_arrow_finds_the_number_of_records(stats: str) -> None:
+    assert num_records(pa.array([stats])).to_pylist() == [TEXTS[stats]]
+
+
+def test_arrow_finds_the_same_numbers_in_many_texts_at_once() -> None:
+    assert num_records(pa.array([*TEXTS, None])).to_pylist() == [*TEXTS.values(), None]
+
+
+@pytest.mark.spark
+def test_sql_and_arrow_find_the_same_number_of_records(spark: SparkSession) -> None:
+    found = spark.createDataFrame(pa.table({"stats": list(TEXTS)})).selectExpr("stats", num_records_sql("stats"))
+    assert {row[0]: row[1] for row in found.collect()} == TEXTS
+
+
+NUMBER = pa.schema([("a", pa.int64())])
+
+
+def nested(levels: int) -> str:
+    return '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"a":1}\n', True),
+        ('\t {"a":1} \r\n', True),
+        ('"a"\n', False),
+        ('{"a":1}x\n', False),
+        ('~{"a":1}\n', False),
+        (f'{{"a":"{"x" * 4 * MAX_NESTING}"}}\n', True),
+        ('{"a":NaN}\n', False),
+        ('{"a":1}null\n', False),
+        (nested(MAX_NESTING), True),
+        (nested(MAX_NESTING + 1), False),
+    ],
+    ids=[
+        "an object",
+        "blanks",
+        "no object",
+        "something after it",
+        "something before it",
+        "long",
+        "not a number",
+        "null after it",
+        "deep",
+        "too deep",
+    ],
+)
+def test_arrow_reads_objects_that_are_not_too_deep(line: str, expected: bool) -> None:
+    assert are_safe(pa.chunked_array([['{"b":2}\n', line]])) is expected
+
+
+def test_texts_are_parsed_if_each_is_one_object() -> None:
+    found = parse_texts(pa.array(['{"a":1}', '{"b":"x"}', '{"a":null}']), NUMBER)
+    assert found is not None
+    assert (found.schema, found["a"].to_pylist()) == (NUMBER, [1, None, None])
+    for other in ('{"a":2}\n{"a":3}', '{"a":1}\n', "null", '{"a":"x"}', '{"a":1'):
+        assert parse_texts(pa.array(['{"a":1}', other]), NUMBER) is None
+    assert parse_texts(pa.array(["\n", '{"a":4}', "\n"]).slice(1, 1), NUMBER) == pa.table({"a": [4]})
+
+
+def test_lines_with_other_fields_are_parsed_unless_all_must_be_known() -> None:
+    lines = pa.chunked_array([['{"a":1,"b":2}\n'], ['{"a":3}\n']])
+    assert parse_lines(lines, NUMBER, is_all=True) is None
+    found = parse_lines(lines, NUMBER)
+    assert found is not None
+    assert found.to_pylist() == [{"a": 1}, {"a": 3}]
+    assert parse_lines(pa.chunked_array([['{"a":1}\n{"a":2}\n']]), NUMBER) is None

@@ -1,4 +1,4 @@
-"""Rows collected as Arrow, with nulls that `toArrow` refuses."""
+"""Rows collected as Arrow, and conditions on the rows of metadata tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from deltasnap_core import Table, open_table
 from deltasnap_core.errors import DataFileError, PredicateError
-from deltasnap_core.support import collected_rows
+from deltasnap_core.support import collected_rows, filtered_rows
+from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.scan.collected_rows_builders import _VALUES, ONE, THREE, VARIANT, assert_null_variants, collected, plain
 
 if TYPE_CHECKING:
@@ -109,3 +111,39 @@ def test_text_that_is_not_utf_8_is_an_error_with_its_column() -> None:
         DataFileError, match="of a Delta table: expected texts in UTF-8 in column name, found other bytes"
     ):
         collected_rows(invalid)
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def table(tmp_path: Path, spark: SparkSession) -> Table:
+    """A table with a commit and two files."""
+    write_log(tmp_path, {0: [commit_info("MERGE"), protocol(), metadata(), add("a", size=10), add("b", size=20)]})
+    return open_table(tmp_path, spark=spark)
+
+
+def test_condition_is_on_the_columns_of_the_metadata_table(table: Table) -> None:
+    files = table.files().to_spark()
+    found = filtered_rows(table.snapshot.scanned_table(), files, "size > 10 and path like '_'")
+    assert [row["path"] for row in found.collect()] == ["b"]
+    history = table.history().to_spark()
+    found = filtered_rows(table.snapshot.scanned_table(), history, "operation = 'MERGE'")
+    assert [row["version"] for row in found.collect()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("size > (select 1)", "a query cannot be used here"),
+        ("reflect('java.lang.System', 'exit') = 'x'", "a function that calls Java cannot be used here"),
+        ("max(size) > 1", "an aggregate cannot be used here"),
+        ("id = 1", "the table has no column id; it has path,"),
+        (" and ".join(["size > 1"] * 1001), "expected at most 1,000 conditions"),
+    ],
+    ids=["query", "Java", "aggregate", "a column of the table", "conditions"],
+)
+def test_condition_has_the_limits_of_a_scan(where: str, reason: str, table: Table) -> None:
+    with pytest.raises(PredicateError, match=reason):
+        filtered_rows(table.snapshot.scanned_table(), table.files().to_spark(), where)

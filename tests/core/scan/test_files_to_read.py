@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from deltasnap_core import ChangeSummary, Metadata
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
-from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_joins import ListedRows, rows_listed
@@ -101,10 +100,7 @@ def test_incomplete_deletion_vector_is_a_corrupt_log() -> None:
 
 @pytest.mark.parametrize(
     ("readable", "names"),
-    [
-        ("file:///a b/c", ("file:/a%20b/c", "file:///a%20b/c")),
-        ("s3a://lake/a", ("s3a://lake/a",)),
-    ],
+    [("file:///a b/c", ("file:/a%20b/c", "file:///a%20b/c")), ("s3a://lake/a", ("s3a://lake/a",))],
 )
 def test_local_file_has_both_names_that_hadoop_gives_it(readable: str, names: tuple[str, ...]) -> None:
     assert DataFile(path="a", url="", readable=readable, partition_values={}, vector=None).names == names

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core import CorruptLogError, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
@@ -136,9 +135,7 @@ def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["c.a", "c[0].a", "c['k'].a"])
-def test_one_field_of_a_column_mapped_by_id_is_found_under_another_name(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_field_of_a_column_mapped_by_id_is_found_by_other_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Spark forgets the id of a column if it reads only some of the fields inside."""
 
     def numbered(inner: str, kind: pa.DataType, number: int) -> pa.Field:
@@ -192,9 +189,7 @@ def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSe
 
 
 @pytest.mark.parametrize("mode", ["id", *(pytest.param(each, marks=pytest.mark.spark) for each in ("name", "other"))])
-def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
-    spark: SparkSession, tmp_path: Path, mode: str
-) -> None:
+def test_rows_are_read_by_name_without_column_mapping(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     adds = [file(tmp_path, "a", pa.table({"id": [7]}), partitionValues={"day": "x"}, stats=stats(7, 7, rows=1))]
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
     fields = schema(field("id", "long", **mapped), field("day", "string"))
@@ -204,9 +199,7 @@ def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
             0: [
                 protocol(),
                 metadata(
-                    schemaString=fields,
-                    partitionColumns=["day"],
-                    configuration={"delta.columnMapping.mode": mode},
+                    schemaString=fields, partitionColumns=["day"], configuration={"delta.columnMapping.mode": mode}
                 ),
                 *adds,
             ]

@@ -49,9 +49,7 @@ def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: 
 
 
 @pytest.mark.parametrize("text", ["12:30", "abc"])
-def test_invalid_partition_value_of_a_type_with_an_old_name_is_an_error(
-    spark: SparkSession, tmp_path: Path, text: str
-) -> None:
+def test_invalid_partition_value_of_an_old_type_is_an_error(spark: SparkSession, tmp_path: Path, text: str) -> None:
     kinds = {"schemaString": schema(field("id", "long"), field("p", "timestamp_ltz")), "partitionColumns": ["p"]}
     adds = [file(tmp_path, "a", ids(1), partitionValues={"p": text})]
     with pytest.raises(CorruptLogError, match=f"column p: expected a value of type timestamp, found '{text}'"):
@@ -289,9 +287,7 @@ def test_folder_in_place_of_a_data_file_is_an_error(spark: SparkSession, tmp_pat
 
 @pytest.mark.spark
 @pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
-def test_invalid_arguments_are_reported_before_anything_is_read(
-    spark: SparkSession, tmp_path: Path, where: str
-) -> None:
+def test_invalid_arguments_are_reported_before_any_read(spark: SparkSession, tmp_path: Path, where: str) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
     with pytest.raises(PredicateError) as raised:
         snapshot.scan(where)
@@ -352,9 +348,7 @@ def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_pat
         snapshot.scan().to_df()
 
 
-def test_file_of_a_partitioned_table_without_partition_values_is_a_corrupt_log(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_file_without_partition_values_of_the_table_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     adds = [file(tmp_path, "a", ids(1), partitionValues={"p": "x"}), file(tmp_path, "b", ids(1), partitionValues=None)]
     fields = schema(field("p", "string"), field("id", "long"))
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
@@ -365,8 +359,7 @@ def test_file_of_a_partitioned_table_without_partition_values_is_a_corrupt_log(
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "value",
-    one_in(4, [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")]),
+    "value", one_in(4, [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")])
 )
 def test_partition_value_in_a_form_that_only_a_cast_accepts_is_a_corrupt_log(
     spark: SparkSession, tmp_path: Path, value: tuple[str, str]

@@ -34,9 +34,7 @@ def literal(text: str) -> str:
 
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 @pytest.mark.parametrize("name", ["s", "p"])
-def test_predicate_finds_the_rows_that_hold_its_text(
-    spark: SparkSession, tmp_path: Path, name: str, engine: EngineUse
-) -> None:
+def test_predicate_finds_rows_with_its_text(spark: SparkSession, tmp_path: Path, name: str, engine: EngineUse) -> None:
     table(tmp_path / "t")
     snapshot = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine=engine)).snapshot
     form = {"s": "s = {}", "p": "p in ({}) and length(p) > 0 /* ${{env:HOME}} */"}[name]

@@ -1,4 +1,4 @@
-"""Damage that only Spark detects: every query returns the correct result, or CorruptLogError with the file."""
+"""Damage that only Spark detects, or rows with two actions: the correct result, or CorruptLogError with the file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import (
-    CorruptLogError,
-    DeltaLog,
-    Snapshot,
-    SnapshotOptions,
-    SnapshotStore,
-)
+from deltasnap_core import CorruptLogError, DeltaLog, Snapshot, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.support import SPARK_FAILURES
-from tests.builders import add, metadata, protocol, write_log
-from tests.checkpoint_files import CheckpointStyle, write_checkpoint
+from tests.builders import add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import CheckpointStyle, put_structs_of_nulls, write_checkpoint
 from tests.conftest import FixedClock
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
+from tests.core.scan.scan_builders import file, ids
 from tests.core.snapshot.damage_builders import flip, keep_time
 from tests.thorough import one_in
+from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,9 +198,7 @@ FRAMES_DAMAGES: dict[str, Damage] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(3, FRAMES_DAMAGES.values()), ids=FRAMES_DAMAGES)
-def test_frames_fall_back_from_damage_if_pages_are_checked_first(
-    spark: SparkSession, tmp_path: Path, damage: Damage
-) -> None:
+def test_frames_fall_back_if_pages_are_checked_first(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     damage(make_table(tmp_path))
     snapshot = opened(spark, tmp_path, check_pages=True)
     rows = snapshot.state.collect()
@@ -226,9 +222,7 @@ def test_stale_checksum_file_of_hadoop_is_ignored(spark: SparkSession, tmp_path:
     assert snapshot.all_files.count() == 101
 
 
-def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_checksum_is_compared_with_the_log_of_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     flip(make_table(tmp_path))
     files = [action["add"] for action in [*FILES, add("last", size=1)]]
     said = {"tableSizeBytes": BYTES + 1, "numFiles": 101, "numMetadata": 1, "numProtocol": 1, "allFiles": files}
@@ -263,9 +257,7 @@ def test_store_names_its_own_damaged_file(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_frames_of_a_store_name_its_damaged_file_if_pages_are_checked_first(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_frames_of_a_store_name_a_damaged_file_if_pages_are_checked(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "table")
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
     store = SnapshotStore.open(spark, tmp_path / "store", check_pages=True)
@@ -305,3 +297,157 @@ def test_sums_beyond_64_bits_are_correct(spark: SparkSession, tmp_path: Path, an
         assert store.manifest("t", 2).version_changes is not None
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ACTIONS = [add(f"f{number}", size=number) for number in range(20)]
+ENGINES: tuple[EngineUse, ...] = ("auto", "spark")
+VIEWS = [
+    *(("spark", view) for view in ("computed_state", "all_files", "state", "scan", "filtered scan", "store")),
+    *(pytest.param("auto", view, marks=pytest.mark.thorough) for view in ("filtered scan", "store")),
+]
+
+
+def table_of(table: Path, *, blanks: int, with_commits: bool = True, other: str = "remove") -> Path:
+    """Write versions 0 to 2, a checkpoint at 1 in which one row of an add holds another action too."""
+    log = write_log(table, {0: [protocol(), metadata()], 1: ACTIONS, 2: [add("last", size=1)]})
+    (file,) = write_checkpoint(log, 1, "classic", [protocol(), metadata(), *ACTIONS])
+    rows = pq.read_table(file)
+    values: list[Any] = [None] * rows.num_rows
+    values[-1] = {**remove("gone"), "txn": {"appId": "x", "version": 1}}[other]
+    column = pa.array(values, rows.schema.field(other).type)
+    rows = rows.set_column(rows.schema.get_field_index(other), other, column)
+    nothing = pa.Table.from_pylist([{}] * blanks, schema=rows.schema)
+    # The footer cannot tell where there are rows without an action.
+    pq.write_table(pa.concat_tables([rows, nothing]), file)
+    if not with_commits:
+        for version in range(2):
+            (log / file_names.commit_file(version)).unlink()
+    return file
+
+
+@pytest.mark.parametrize("other", ["remove", "txn"])
+@pytest.mark.parametrize("blanks", [0, 5])
+def test_version_falls_back_from_a_checkpoint_with_two_actions_in_a_row(
+    tmp_path: Path, blanks: int, other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = table_of(tmp_path, blanks=blanks, other=other)
+    snapshot = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).get_snapshot_at(2)
+    with caplog.at_level(logging.WARNING):
+        assert (snapshot.computed_state.num_of_files, snapshot.computed_state.num_of_removes) == (21, 0)
+    assert f"{file.name} cannot be used for version 2" in caplog.text
+    assert not snapshot.transactions
+
+
+@pytest.mark.parametrize("other", ["remove", "txn"])
+@pytest.mark.parametrize("blanks", [0, 5])
+def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blanks: int, other: str) -> None:
+    file = table_of(tmp_path, blanks=blanks, other=other, with_commits=False)
+    with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
+        _ = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).get_snapshot_at(2).computed_state
+    assert caught.value.path == file.as_uri()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "view"), VIEWS)
+def test_each_view_falls_back_if_used_first(spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str) -> None:
+    table_of(tmp_path / "t", blanks=5)
+    options = SnapshotOptions(engine=engine, check_pages=True)
+    log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock(), options=options)
+    snapshot = log.get_snapshot_at(2)
+    match view:
+        case "computed_state":
+            count = snapshot.computed_state.num_of_files
+        case "all_files":
+            count = snapshot.all_files.count()
+        case "state":
+            count = snapshot.state.where("add is not null").count()
+        case "scan":
+            count = snapshot.scan().files.count()
+        case "filtered scan":
+            count = snapshot.scan("1 = 1").report.files_after_statistics
+        case _:
+            store = SnapshotStore.open(spark, tmp_path / "store")
+            store.write_range("t", log, 2, 2)
+            count = store.computed_state("t", 2).num_of_files
+            assert count == store.all_files("t", 2).count()
+    assert count == 21
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_engine_names_a_damaged_only_checkpoint(spark: SparkSession, tmp_path: Path, engine: EngineUse) -> None:
+    file = table_of(tmp_path, blanks=5, with_commits=False)
+    options = SnapshotOptions(engine=engine)
+    snapshot = DeltaLog.for_table(spark, tmp_path, clock=FixedClock(), options=options).snapshot
+    with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
+        _ = snapshot.computed_state
+    assert caught.value.path == file.as_uri()
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltasnap_core import Snapshot
+
+FEATURES = ["deletionVectors"]
+
+
+def of_snapshot(read: Callable[[Snapshot], DataFrame]) -> Callable[[DeltaLog], list[str]]:
+    return lambda log: sorted(map(repr, read(log.snapshot).collect()))
+
+
+VIEWS_OF_NULLS: dict[str, Callable[[DeltaLog], Any]] = {
+    "files": of_snapshot(lambda snapshot: snapshot.all_files),
+    "state": of_snapshot(lambda snapshot: snapshot.state),
+    "tombstones": of_snapshot(lambda snapshot: snapshot.tombstones),
+    "rows": of_snapshot(lambda snapshot: snapshot.scan().to_df()),
+    "candidates": of_snapshot(lambda snapshot: snapshot.tables.optimize_candidates.drop("partition")),
+    "others": lambda log: (log.snapshot.transactions, log.snapshot.domain_metadata, log.snapshot.computed_state),
+}
+
+
+def write_table(table: Path) -> Path:
+    """Write a version with a checkpoint and one with a commit. Return the checkpoint file."""
+    files = [file(table, "a", ids(1, 2)), file(table, "b", ids(3, 4), deletionVector=inline_vector(0))]
+    gone = [remove("c", deletionVector=inline_vector(0)), remove("d")]
+    others = [
+        protocol(3, 7, readerFeatures=FEATURES, writerFeatures=[*FEATURES, "domainMetadata"]),
+        metadata(),
+        {"txn": {"appId": "app", "version": 7}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    ]
+    log = write_log(table, {0: [*others, *files, *gone], 1: [remove("e"), file(table, "f", ids(5))]})
+    (log / file_names.commit_file(0)).unlink()
+    (checkpoint,) = write_checkpoint(log, 0, "classic", [*others, *files, *gone])
+    return checkpoint
+
+
+@pytest.mark.slow
+def test_struct_of_nulls_counts_as_null(spark: SparkSession, tmp_path: Path) -> None:
+    def views(engine: EngineUse) -> dict[str, Any]:
+        log = DeltaLog.for_table(spark, tmp_path, clock=FixedClock(), options=SnapshotOptions(engine=engine))
+        found = {name: view(log) for name, view in VIEWS_OF_NULLS.items()}
+        DeltaLog.clear_cache()
+        return found
+
+    checkpoint = write_table(tmp_path)
+    before = views("auto")
+    put_structs_of_nulls(checkpoint)
+    assert views("auto") == before
+    assert views("spark") == before
+
+
+@pytest.mark.slow
+def test_stored_and_written_files_have_no_struct_of_nulls(spark: SparkSession, tmp_path: Path) -> None:
+    put_structs_of_nulls(write_table(tmp_path / "t"))
+    log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock())
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_versions("t", log, [0, 1])
+    assert log.checkpoint().is_new
+    DeltaLog.clear_cache()
+    written = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock()).snapshot.all_files
+    for rows in (store.read_arrow("t", 1), store.all_files("t", 1).toArrow(), written.toArrow()):
+        assert [row["path"] for row in rows.to_pylist() if row["deletionVector"] is not None] == ["b"]
+    DeltaLog.clear_cache()

@@ -176,9 +176,7 @@ def test_initial_snapshot_is_empty_and_has_every_column(spark: SparkSession, tmp
     assert (state.num_of_files, state.size_in_bytes, state.metadata, state.protocol) == (0, 0, None, None)
 
 
-def test_computed_state_of_an_updated_snapshot_reads_only_new_commits(
-    spark: SparkSession, table: Path, clock: FixedClock
-) -> None:
+def test_state_of_an_updated_snapshot_reads_new_commits(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     log_folder = table / file_names.LOG_FOLDER
     write_checkpoint(log_folder, 2, "classic", [protocol(), metadata(), add("a", size=5), remove("b")])
     cold = DeltaLog.for_table(spark, table, clock=clock)
@@ -218,9 +216,7 @@ def test_history_is_a_frame_with_one_row_per_commit(spark: SparkSession, table: 
 
 
 @pytest.mark.spark
-def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
-    spark: SparkSession, table: Path, clock: FixedClock
-) -> None:
+def test_checksum_against_its_log_is_reported_by_field(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     log = DeltaLog.for_table(spark, table, clock=clock)
     state = log.snapshot.computed_state
     assert state.protocol is not None
@@ -268,9 +264,7 @@ def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
 @pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.skipif(golden_folder() is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
-def test_checksums_of_the_golden_tables_agree_with_their_logs(
-    spark: SparkSession, golden: Path, clock: FixedClock
-) -> None:
+def test_checksums_of_golden_tables_agree_with_logs(spark: SparkSession, golden: Path, clock: FixedClock) -> None:
     contradicting: dict[tuple[str, int], list[str]] = {}
     checked = 0
     for golden_table in load_golden_tables(golden):

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import DeltaLog
-from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core import (
+    DeltaLog,
+    DeltaTableNotFoundError,
+    FileStatus,
+    VersionChecksum,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.snapshot import InitialSnapshot
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     TABLE_PATH,
@@ -42,9 +46,7 @@ def commit_name(version: int) -> str:
     return file_names.commit_file(version)
 
 
-def test_first_snapshot_starts_from_the_last_checkpoint_and_logs_it(
-    table: Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_first_snapshot_starts_at_the_last_checkpoint(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 12)
     table.checkpoint(10)
     table.files.put(file_names.LAST_CHECKPOINT, b'{"version":10,"size":2}')
@@ -352,9 +354,7 @@ def staged(version: int, *actions: Any, table: Table) -> FileStatus:
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
-def test_catalog_managed_table_includes_ratified_commits(
-    table: Table, caplog: pytest.LogCaptureFixture, feature: str
-) -> None:
+def test_managed_table_includes_ratified_commits(table: Table, caplog: pytest.LogCaptureFixture, feature: str) -> None:
     managed = protocol(3, 7, readerFeatures=[feature], writerFeatures=[feature])
     table.commit(0, managed, metadata())
     tail = [staged(v, {"txn": {"appId": "a", "version": v}}, table=table) for v in (1, 2)]

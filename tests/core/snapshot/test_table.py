@@ -16,11 +16,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from deltasnap_core import DeltaTableNotFoundError, Table, VersionNotFoundError, open_table
+from deltasnap_core import DeltaTableNotFoundError, Table, TableRows, VersionNotFoundError, open_table
 from deltasnap_core.errors import MissingPackageError, PredicateError, SparkRequiredError, TimestampNotFoundError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.rules.file_actions import ADDS
-from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.history_frame import HISTORY
 from tests.builders import Action, add, metadata, mtime_of, protocol, write_log
 from tests.core.scan.files.deletion_vectors_builders import inline_vector
@@ -142,9 +141,7 @@ def test_rows_are_a_relation_of_the_default_or_of_another_connection_of_duckdb(e
 
 
 @pytest.mark.parametrize("package", ["polars", "duckdb"])
-def test_missing_package_is_one_sentence_with_what_to_install(
-    events: Path, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_package_is_named_with_its_extra(events: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingPackageError) as raised:
         getattr(opened(events).files(), f"to_{package}")()
@@ -281,9 +278,7 @@ def test_metadata_table_of_spark_has_the_rows_of_its_dataframe(spark: SparkSessi
 
 
 @pytest.mark.spark
-def test_rows_read_in_parts_are_those_read_at_once(
-    spark: SparkSession, events: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_in_parts_equal_those_at_once(spark: SparkSession, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltasnap_core.scan.scan._PART_BYTES", 1)
     rows = open_table(events, spark=spark).scan("id > 0")
     batches = list(rows.to_arrow_batches())

@@ -158,9 +158,7 @@ def test_lines_of_old_databricks_runtimes_are_read_with_one_warning(
 
 
 @pytest.mark.slow
-def test_a_schema_nested_too_deeply_is_reported_by_every_query_that_needs_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_schema_nested_too_deeply_fails_every_query_that_needs_it(spark: SparkSession, tmp_path: Path) -> None:
     schemas = [
         '{"type":"struct","fields":' + "[" * 100_000 + "]" * 100_000 + "}",
         '{"type":"struct","fields":[{"name":"a","type":' + '{"type":"array","elementType":' * 100_000,

@@ -9,16 +9,7 @@ import pytest
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, TimestampNotFoundError, UnsupportedProtocolError
 from deltasnap_core.protocol.log_files import file_names
-from tests.builders import (
-    LOG_PATH,
-    TABLE_PATH,
-    add,
-    commit_info,
-    metadata,
-    mtime_of,
-    protocol,
-    timed_protocol,
-)
+from tests.builders import LOG_PATH, TABLE_PATH, add, commit_info, metadata, mtime_of, protocol, timed_protocol
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table
 
@@ -198,9 +189,7 @@ def test_manifest_commit_is_rejected_and_never_misread(table: Table) -> None:
         _ = table.log().snapshot.transactions
 
 
-def test_unreadable_checkpoint_falls_back_to_an_older_one_with_a_warning(
-    table: Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_checkpoint_falls_back_with_a_warning(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 9)
     table.checkpoint(3, protocol(), metadata(), {"txn": {"appId": "of the checkpoint", "version": 3}})
     broken = table.checkpoint(7, broken=True)
@@ -233,9 +222,7 @@ def test_unreadable_checkpoint_without_fallback_raises_an_error_that_names_it(ta
     assert caught.value.path == f"{LOG_PATH}/{broken}"
 
 
-def test_broken_line_of_a_commit_raises_an_error_that_names_file_and_line(
-    table: Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_broken_line_of_a_commit_is_an_error_with_file_and_line(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 4)
     table.checkpoint(3)
     table.files.put(file_names.commit_file(4), b'{"commitInfo":{}}\n\n{"add":{"path":"x","siz')

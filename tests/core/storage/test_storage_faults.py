@@ -98,9 +98,7 @@ def test_commit_that_is_not_a_file_has_no_timestamp(tmp_path: Path, make: Callab
 
 
 @pytest.mark.parametrize(("make", "version"), [*((make, 2) for make in NO_FILES.values()), (Path.mkdir, 1)])
-def test_history_names_a_commit_that_is_not_a_file(
-    tmp_path: Path, make: Callable[[Path], object], version: int
-) -> None:
+def test_history_names_a_commit_that_is_no_file(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
     log = log_of(tmp_path)
     (log / f"{version:020d}.json").unlink()
     make(log / f"{version:020d}.json")

@@ -98,9 +98,7 @@ def test_failed_write_keeps_the_old_file_and_leaves_no_temporary_one(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old.json": b"1"}
 
 
-def test_failed_write_to_a_mounted_storage_leaves_no_temporary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_to_a_mounted_storage_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec.register_implementation("mounted", MountedFileSystem, clobber=True)
     files = WritableFiles(f"mounted://{tmp_path}")
     files.write(f"mounted://{tmp_path}/old.json", b"1")
@@ -299,9 +297,7 @@ def test_folder_that_a_prune_deletes_during_a_write_is_created_again(tmp_path: P
 @pytest.mark.parametrize(
     "scheme", ["s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory", ("gs", "gcs")], ids=str
 )
-def test_file_of_an_object_store_is_written_by_one_put(
-    scheme: str | tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_object_is_written_by_one_put(scheme: str | tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     put: dict[str, bytes] = {}
     bucket = SimpleNamespace(protocol=scheme, pipe_file=put.__setitem__)
     monkeypatch.setattr(writable_files, "filesystem_of", lambda url, _: (bucket, url))

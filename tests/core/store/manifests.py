@@ -7,11 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from deltasnap_core import DeltaLog, LogSegment, LogStore, TableLog
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.commit_facts import CommitFacts

@@ -10,9 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import DeltaLog, Snapshot, SnapshotStore
 
 
 def rows(first: int, count: int) -> pa.Table:

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import StorageError
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
-from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
-from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 

@@ -12,19 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from deltasnap_core import DeltaLog, FileStatus, LogStore, SnapshotStore, TableLog
 from deltasnap_core.errors import LogChangedError, VersionNotFoundError
-from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
-from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -161,9 +158,7 @@ def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_un
     assert not store.common_version("events", TableLog.for_path(table)).lost
 
 
-def test_another_table_with_fewer_versions_was_recreated_and_lacks_the_stored_ones(
-    table: Path, store: SnapshotStore
-) -> None:
+def test_another_table_with_fewer_versions_was_recreated_without_them(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 3, 6)
     shutil.rmtree(table)
     write_log(table, {0: [protocol(), metadata(table_id="another")]})
@@ -249,9 +244,7 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(table: Path, stor
     assert store.versions("events") == list(range(7))
 
 
-def test_version_that_starts_from_a_newer_checkpoint_after_a_cleanup_is_stored(
-    table: Path, store: SnapshotStore
-) -> None:
+def test_version_after_a_newer_checkpoint_and_a_cleanup_is_stored(table: Path, store: SnapshotStore) -> None:
     def on_progress(what: str, done: int, total: int) -> None:
         if what == "Writing the base of version 4":
             write_checkpoint(
@@ -307,9 +300,7 @@ def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, in
 
 
 @pytest.mark.slow
-def test_range_costs_the_same_requests_for_any_number_of_versions(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_range_of_any_length_costs_the_same_requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_driver_bases(monkeypatch)
     few = asked_for(tmp_path / "few", 5, {})
     many = asked_for(tmp_path / "many", 30, {})

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.format.change_sets import ChangePolicy
-from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, timed_protocol, write_log
 from tests.core.scan.scan_builders import found_by
 from tests.core.store.tables import as_rows
@@ -129,9 +128,7 @@ PATHS = st.sampled_from("abc")
 @pytest.mark.slow
 @settings(max_examples=8, derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=7))
-def test_versions_of_applied_commits_of_any_history_count_what_a_replay_counts(
-    history: list[list[tuple[str, bool]]],
-) -> None:
+def test_versions_of_applied_commits_count_what_a_replay_counts(history: list[list[tuple[str, bool]]]) -> None:
     commits: list[list[Action]] = [
         [add(path) if is_add else remove(path, deletion_timestamp=mtime_of(version)) for path, is_add in actions]
         for version, actions in enumerate(history)
@@ -276,9 +273,7 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_plain_tables_of_versions_without_file_actions_have_the_earlier_files(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_plain_tables_without_file_actions_have_the_earlier_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a")], 1: [metadata(name="named")], 2: []})
     store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
     store.write_range("events", log, 0, 2, materialize_as="table")

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from deltasnap_core import DeltaLog, Scan, SnapshotStore
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaLog, DeltaSnapError, Scan, SnapshotStore
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema

@@ -26,9 +26,7 @@ def test_partition_many_times_larger_than_the_median_fails(sizes: tuple[int, ...
 
 
 @pytest.mark.parametrize("sizes", [(), (5,)])
-def test_table_without_partitions_to_compare_is_not_evaluated_and_ends_an_earlier_failure(
-    sizes: tuple[int, ...],
-) -> None:
+def test_table_without_partitions_is_not_evaluated_and_ends_an_earlier_failure(sizes: tuple[int, ...]) -> None:
     verdict = EVEN_PARTITIONS.judge(page_facts(partitions(*sizes)), CheckSettings())
     assert (verdict.is_evaluated, verdict.passed) == (False, True)
 

@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from deltasnap_assets.command import cli, table_on_spark
 from deltasnap_assets.command.cli import app
-from deltasnap_core import FileStatus
-from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
+from deltasnap_core import FileStatus, WrittenCheckpoint
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 
@@ -75,10 +74,7 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
         "is_hint_written": True,
     }
     again = run("checkpoint", tmp_path / "t")
-    assert (again.exit_code, again.stdout) == (
-        0,
-        f"Version 1 already has a checkpoint: {name}. Nothing was written.\n",
-    )
+    assert (again.exit_code, again.stdout) == (0, f"Version 1 already has a checkpoint: {name}. Nothing was written.\n")
     earlier = run("checkpoint", tmp_path / "t", "--version", 0)
     assert earlier.exit_code == 0
     assert earlier.stdout.startswith("Wrote 00000000000000000000.checkpoint.parquet: 2 actions, 0 files, ")

@@ -50,10 +50,7 @@ def test_table_that_needs_spark_without_java_prints_what_to_install(tmp_path: Pa
 def test_version_columns_and_limit_are_chosen(tmp_path: Path) -> None:
     path = table(tmp_path)
     found = rows(path, "files", "--version", 1, "--columns", "size,path")
-    assert sorted(map(tuple, map(dict.items, found))) == [
-        (("size", 10), ("path", "a")),
-        (("size", 30), ("path", "c")),
-    ]
+    assert sorted(map(tuple, map(dict.items, found))) == [(("size", 10), ("path", "a")), (("size", 30), ("path", "c"))]
     assert rows(path, "history", "--limit", 1, "--columns", "version") == [{"version": 4}]
     assert rows(path, "history", "--timestamp", "2023-11-14T22:15:30Z", "--columns", "version")[0] == {"version": 2}
 
@@ -132,9 +129,7 @@ def test_rows_are_those_for_which_a_condition_is_true(tmp_path: Path) -> None:
         ("cast(path as int) = 1", "it fails for some row"),
     ],
 )
-def test_condition_is_checked_as_that_of_a_scan(
-    where: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_condition_is_that_of_a_scan(where: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
     result = run("table", table(tmp_path), "files", "--where", where)
     assert result.exit_code == 2

@@ -115,9 +115,7 @@ def test_notice_of_the_default_limit_appears_only_if_it_truncates(table: Path) -
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_columns_are_csv_in_the_order_selected_and_the_report_on_stderr_lists_read_files(
-    table: Path,
-) -> None:
+def test_selected_columns_are_csv_in_their_order_and_the_report_on_stderr_lists_read_files(table: Path) -> None:
     where = "day = '2026-01-02' and length(text) >= 0"
     result = run("scan", table, "--where", where, "--explain", "--format", "csv", "--columns", "text,id")
     assert sorted(result.stdout.splitlines()) == ['"",3', '",",4', "text,id"]

@@ -101,11 +101,7 @@ def test_command_fails_if_the_refresh_of_the_demo_does(
 
 
 @pytest.mark.parametrize(
-    ("command", "package", "extra"),
-    [
-        (["demo"], "deltalake", "demo"),
-        (["ui"], "dagster-webserver", "ui"),
-    ],
+    ("command", "package", "extra"), [(["demo"], "deltalake", "demo"), (["ui"], "dagster-webserver", "ui")]
 )
 def test_command_without_its_package_names_the_extra(
     command: list[str], package: str, extra: str, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""The output of rows, byte for byte."""
+"""The output of rows, byte for byte, also of the golden tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 from contextlib import redirect_stdout
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -37,6 +38,7 @@ from deltasnap_assets.command.rows.row_output import (
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import PredicateError
 from tests.assets.command.cli_builders import FORKS
+from tests.core.scan.golden_rows_builders import cases, counted
 
 ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})
 EVIL = pa.table({"[red]x": ["\x1b[31m[bold]red\u202e"]})
@@ -343,3 +345,28 @@ def test_table_has_as_many_rows_as_requested(limit: int | None, expected: int) -
 def test_table_has_at_most_the_rows_that_can_be_aligned(limit: int) -> None:
     assert row_destination("table", None, limit).limit == MAX_TABLE_ROWS
     assert row_destination("csv", None, limit).limit == (limit or None)
+
+
+MAX_ROWS = 200  # a table of decimals has 1,000,000
+
+
+@pytest.mark.parametrize("expected", list(cases()))
+def test_rows_are_written_completely_in_each_format(expected: Path, tmp_path: Path) -> None:
+    file = pq.ParquetFile(expected)
+    rows = pa.Table.from_batches(islice(file.iter_batches(MAX_ROWS), 1), schema=file.schema_arrow)
+    few = rows.slice(0, 20)
+    for form in get_args(RowFormat):
+        write_rows(few if form == "table" else rows, form, tmp_path / form)
+
+    names = rows.column_names
+    assert counted(pq.read_table(tmp_path / "parquet"), names) == counted(rows, names)
+    objects = [json.loads(line) for line in (tmp_path / "json").read_text(encoding="utf-8").splitlines()]
+    assert [list(each) for each in objects] == [names] * rows.num_rows
+    for column in names:
+        nulls = sum(each[column] is None for each in objects)
+        assert nulls == rows[column].null_count
+    with (tmp_path / "csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == names
+    assert len(lines) == 1 + rows.num_rows
+    assert len((tmp_path / "table").read_text(encoding="utf-8").splitlines()) == 1 + few.num_rows

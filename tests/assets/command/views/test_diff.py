@@ -88,9 +88,7 @@ def test_diff_across_a_missing_commit_is_an_error_even_if_a_checkpoint_replaces_
 @pytest.mark.thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=random_logs())
-def test_diff_of_random_logs_matches_the_replayed_files(
-    made: RandomLog, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_diff_of_random_logs_matches_replayed_files(made: RandomLog, tmp_path_factory: pytest.TempPathFactory) -> None:
     table = tmp_path_factory.mktemp("random")
     states = replay(made.commits)
     write(table, made, states)

@@ -65,9 +65,7 @@ def test_failing_table_does_not_delay_others(
     assert "hunter2" not in reported + problems
 
 
-def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_result_has_the_current_problems_even_after_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = demo_settings(tmp_path)
     (table,) = settings.tables
     problem = Problem.of_check(
@@ -81,9 +79,7 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     assert refresh_tables(settings, [table.name], is_silent=True)[table.name].problems == (problem_json(problem),)
 
 
-def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_result_of_a_stale_table_has_the_problem_of_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = demo_settings(tmp_path)
     (table,) = settings.tables
     monkeypatch.chdir(tmp_path)
@@ -178,9 +174,7 @@ def test_command_refreshes_tables_that_need_no_spark_if_there_is_no_java(
     assert command.refreshed[1:] == ([(["b"], False)] if remote else [])
 
 
-def test_command_without_names_refreshes_all_tables_and_reports_lost_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_without_names_refreshes_all_and_reports_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = Command(tmp_path, monkeypatch, None, None)
     assert command.run() == (1, None, "")  # the table c fails
     assert command.refreshed == ["lost tables", (["a", "b", "c"], False)]
@@ -253,9 +247,7 @@ def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last
     assert re.sub(r"\d:\d\d:\d\d", "TIME", stopped) == f"events 2 {'━' * 4}{' ' * 17}1/5 TIME {('Last of 2' * 9)[:57]}…"
 
 
-def test_dry_run_shows_the_versions_to_materialize_and_stores_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dry_run_shows_versions_to_materialize_storing_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)

@@ -19,13 +19,8 @@ from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
 from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.scan_view import ScanRequest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _print, show_vacuum
-from deltasnap_assets.command.views.version_table import version_table
-from deltasnap_core import (
-    Metadata,
-    Protocol,
-    ScanReport,
-    VacuumSummary,
-)
+from deltasnap_assets.command.views.version_table import files_changed, operation_text, version_table
+from deltasnap_core import CommitInfo, Metadata, Protocol, ScanReport, VacuumSummary
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
@@ -365,3 +360,20 @@ def test_stored_versions_are_shown_with_the_changes_since_the_version_before() -
         "events: stored versions",
         " version  operation  files  size  tombstones  what changed",
     ]
+
+
+FILES = {"none": (0, 0, []), "one": (1, 0, ["+1 file"]), "gone": (0, 1, ["-1 file"]), "both": (6, 22, ["+6 -22 files"])}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_added_and_removed_files_are_counted(case: str) -> None:
+    added, removed, expected = FILES[case]
+    changes = VersionChanges(num_added_files=added, num_removed_files=removed, added_bytes=0, removed_bytes=0)
+    assert list(files_changed(changes)) == expected
+    assert list(files_changed(None)) == []
+
+
+def test_operation_includes_its_mode() -> None:
+    assert operation_text(CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"})) == "WRITE (append)"
+    assert operation_text(CommitInfo(operation="MERGE", operation_parameters={"mode": "x"})) == "MERGE"
+    assert operation_text(CommitInfo()) == "unknown"

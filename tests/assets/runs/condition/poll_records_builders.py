@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.poll_findings import (
-    PollFindings,
-)
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_core import Problem

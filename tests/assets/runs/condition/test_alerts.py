@@ -302,9 +302,7 @@ def test_service_that_sends_a_redirect_has_no_message(fleet: Fleet, chat: Chat) 
         fleet.tick()
 
 
-def test_slow_service_gets_the_rest_with_the_next_tick(
-    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_service_gets_the_rest_a_tick_later(tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = Fleet(tmp_path, chat.url, *"abcde")
     for table in "abcde":
         fleet.note(ERROR, table=table)
@@ -347,9 +345,7 @@ def test_messages_that_a_slow_service_rejects_do_not_keep_others_back(
     assert sorted(text[6] for text in chat.taken()) == [*"ef"]
 
 
-def test_alerts_without_apprise_are_an_error_that_names_the_extra(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_alerts_without_apprise_are_an_error_naming_the_extra(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
     monkeypatch.setattr(services, "find_spec", lambda name: None if name == "apprise" else object())
     with pytest.raises(DeltaSnapError, match=r"`alerts` need the package apprise: .*alerts"):

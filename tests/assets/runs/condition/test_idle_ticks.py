@@ -1,4 +1,4 @@
-"""Ticks without a new commit: they notice that the table, or the store, is gone."""
+"""Ticks without a new commit: they notice that the table, or the store, is gone, and wait for no long read."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from deltasnap_core import LogCursor, LogStatus
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.writable_files import WritableFiles
+from tests.assets.command.cli_builders import FORKS
 from tests.assets.followed_table import forget_looks, write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks
@@ -166,3 +167,30 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     forget_looks()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
+
+
+HANGING_POLL = """
+import signal, sys, threading
+import dagster as dg
+from deltasnap_assets.runs import polls, sensors
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.table_settings import TableSettings
+from deltasnap_core import TableLog
+from tests.assets.jobs import idle_job
+
+signal.alarm(60)
+polls._MAX_SECONDS = 0.2
+TableLog.for_path = lambda *_: threading.Event().wait()
+table = TableSettings(name="events", path=sys.argv[1])
+sensor = sensors.new_commits_sensor(Settings(storage=sys.argv[1] + "-store", tables=(table,)), table, [idle_job])
+with dg.DagsterInstance.ephemeral() as instance:
+    print(sensor(dg.build_sensor_context(instance=instance)).skip_reason.skip_message)
+threading._shutdown()  # as Python does at its end
+"""
+
+
+@pytest.mark.slow
+def test_poll_that_never_ends_does_not_keep_the_process_from_exiting(tmp_path: object) -> None:
+    ended = FORKS.run(HANGING_POLL, f"{tmp_path}/events")
+    is_waiting = ended.stdout.startswith("The poll of events has been running since")
+    assert (ended.returncode, is_waiting) == (0, True), ended.stderr

@@ -18,25 +18,14 @@ from deltasnap_assets.runs import decide, due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem, problems_of
-from deltasnap_assets.runs.condition.poll_findings import (
-    LOG,
-    RUN,
-    PollFindings,
-    found_by_checks,
-    known_faults,
-)
+from deltasnap_assets.runs.condition.poll_findings import LOG, RUN, PollFindings, found_by_checks, known_faults
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.table_settings import Since
 from deltasnap_assets.texts import visible
-from deltasnap_core import (
-    Problem,
-    ProblemKind,
-    VersionRanges,
-    Where,
-)
+from deltasnap_core import Problem, ProblemKind, VersionRanges, Where
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.problem_kinds import TEMPLATES
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -229,9 +218,7 @@ def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypat
 
 
 @pytest.mark.slow
-def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_that_died_while_recording_blocks_no_others(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_polls, "_DEAD_AFTER_SECONDS", 0.1)
     with monkeypatch.context() as killed:
         killed.setattr(WritableFiles, "delete", lambda *_: None)
@@ -275,9 +262,7 @@ def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
     assert table.poll.last_commit_ms is None
 
 
-def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_commit_of_a_stored_version_is_found_in_a_day(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.store_versions(range(3), computed=True)
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
@@ -384,9 +369,7 @@ def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
 
 
 @pytest.mark.parametrize(("first_missing", "is_over"), [(3, True), (2, False)])
-def test_failed_run_is_over_once_the_log_ends_before_its_versions(
-    first_missing: int, is_over: bool, table: Table
-) -> None:
+def test_failed_run_is_over_if_the_log_ends_before_it(first_missing: int, is_over: bool, table: Table) -> None:
     table.check()
     table.report(failed_run_problem("1", "The disk is full.", [first_missing]))
     assert table.condition == ("healthy" if is_over else "warned")

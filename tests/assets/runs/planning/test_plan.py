@@ -10,22 +10,11 @@ from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
-from deltasnap_assets.runs.planning.names import (
-    CONDITION_TAG,
-    GENERATION,
-    STORING_ASSET,
-    table_key,
-)
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, GENERATION, STORING_ASSET, table_key
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, Since, TableSettings
-from deltasnap_core import (
-    LogStatus,
-    Problem,
-    ProblemKind,
-    TableCondition,
-    VersionRanges,
-)
+from deltasnap_core import LogStatus, Problem, ProblemKind, TableCondition, VersionRanges
 from deltasnap_core.support import CommonVersion, LogRelation, ManifestName
 from tests.assets.followed_table import EVENTS, materialize
 
@@ -110,9 +99,7 @@ def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pyte
 @pytest.mark.parametrize(
     ("table_id", "versions"), [("new", (6,)), ("g", (6,)), ("new", (4, 5, 6))], ids=["another id", "same id", "all"]
 )
-def test_versions_pruned_from_an_earlier_table_are_wanted_of_its_successor(
-    table_id: str, versions: tuple[int, ...]
-) -> None:
+def test_versions_pruned_from_an_earlier_table_are_wanted_again(table_id: str, versions: tuple[int, ...]) -> None:
     # Pruned before version 4. The run of version 6 began after the table was recreated: the stored log is the new one.
     known = Known(versions=(4, 5, 6), done=frozenset(range(7)), table_id="g")
     found = stored(*versions)
@@ -323,9 +310,7 @@ def test_identity_of_a_new_table_is_recorded_on_its_last_page_before_a_run_that_
     instance = dg.DagsterInstance.ephemeral()
     run(instance, plan(table(), status(0, 3), Known()))
     page = dg.AssetObservation(
-        table_key(EVENTS),
-        metadata={"num_files": 7},
-        tags={"dagster/data_version": "3", "deltasnap/generation": "g"},
+        table_key(EVENTS), metadata={"num_files": 7}, tags={"dagster/data_version": "3", "deltasnap/generation": "g"}
     )
     instance.report_runless_asset_event(page)
     materialize(instance, range(4))

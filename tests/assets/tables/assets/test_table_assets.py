@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -11,7 +12,10 @@ import pytest
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import job_name, run_tags, table_key
-from deltasnap_assets.settings.table_settings import ASSET_NAMES
+from deltasnap_assets.runs.planning.plan import lost_text
+from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
+from deltasnap_assets.tables.assets import cleaned_up_versions
+from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_core import DeltaSnapError
 from tests.assets.followed_table import EVENTS
 from tests.assets.runs.refresh_builders import Refreshed
@@ -388,9 +392,7 @@ def test_run_without_a_version_is_not_retried(table: Refreshed) -> None:
 )
 def test_input_of_a_version_that_never_existed_says_so(table: Refreshed, metadata: dict[str, Any]) -> None:
     never = dg.AssetIn(
-        ["events", "all_files"],
-        partition_mapping=dg.SpecificPartitionsPartitionMapping(["99"]),
-        metadata=metadata,
+        ["events", "all_files"], partition_mapping=dg.SpecificPartitionsPartitionMapping(["99"]), metadata=metadata
     )
 
     @dg.asset(ins={"files": never})
@@ -416,3 +418,27 @@ def test_run_of_old_versions_records_only_these_once(table: Refreshed, versions:
     job.execute_in_process(instance=table.instance, tags=run_tags("events", *versions))
     events = recorded(table.instance, "all_files")[before:]
     assert sorted(events) == [str(version) for version in range(versions[0], versions[1] + 1)]
+
+
+@pytest.mark.parametrize(
+    ("versions", "in_log", "left", "removed"),
+    [
+        ((0, 1, 2, 3, 4), range(3, 9), (0, 1, 3, 4), ["2"]),
+        ((1, 4), range(3, 9), (1, 4), []),
+        ((2,), range(3, 9), (2,), []),
+        ((1, 2), range(0), (1, 2), []),
+    ],
+    ids=["lost", "stored", "nothing left", "log without versions"],
+)
+def test_lost_versions_that_are_neither_done_nor_stored_are_removed_if_others_are_left(
+    versions: tuple[int, ...], in_log: range, left: tuple[int, ...], removed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions, warnings = list[tuple[str, str]](), list[str]()
+    instance = SimpleNamespace(delete_dynamic_partition=lambda name, key: partitions.append((name, key)))
+    context: Any = SimpleNamespace(instance=instance, log=SimpleNamespace(warning=warnings.append))
+    listing = SimpleNamespace(reconstructable_versions=lambda: in_log)
+    snapshots: Any = SimpleNamespace(listing=lambda _: listing, stored_versions=lambda _: [1])
+    monkeypatch.setattr(cleaned_up_versions, "known_of", lambda *_: SimpleNamespace(done=frozenset({0})))
+    assert without_cleaned_up(context, snapshots, TableSettings(name="t", path="/t"), versions) == left
+    assert partitions == [("t_versions", key) for key in removed]
+    assert warnings == [lost_text("t", {int(key)}) for key in removed]

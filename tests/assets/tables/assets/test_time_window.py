@@ -55,9 +55,7 @@ class Project:
         found = list[tuple[int, ...]]()
 
         @dg.asset(
-            partitions_def=partitions,
-            required_resource_keys=set(keys),
-            backfill_policy=dg.BackfillPolicy.single_run(),
+            partitions_def=partitions, required_resource_keys=set(keys), backfill_policy=dg.BackfillPolicy.single_run()
         )
         def daily(context) -> None:  # type: ignore[no-untyped-def]  # Dagster rejects a string
             found.append(versions_of_time_window(context, table))
@@ -80,9 +78,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("in_commit", [False, True], ids=["modification times", "in-commit timestamps"])
-def test_asset_gets_the_versions_of_its_day_from_its_first_to_its_last_millisecond(
-    tmp_path: Path, in_commit: bool
-) -> None:
+def test_asset_gets_the_versions_of_its_day_to_the_last_millisecond(tmp_path: Path, in_commit: bool) -> None:
     times = [ms(1, 23, 59), ms(2), ms(2, 12), ms(3) - 1, ms(3), ms(5)]
     project = Project(tmp_path, times, in_commit=in_commit)
     project.refresh()

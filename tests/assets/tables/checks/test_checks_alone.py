@@ -104,9 +104,7 @@ def test_check_of_versions_that_are_not_stored_is_not_evaluated(table: Table) ->
     assert table.evaluations("schema_unchanged", "computed_state", (LAST + 1, LAST + 2)) == []
 
 
-def test_check_whose_versions_cannot_be_read_fails_with_the_reason(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_of_unreadable_versions_fails_with_the_reason(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreadable(*_: object) -> None:
         raise StorageError(path="store", reason="timeout")
 

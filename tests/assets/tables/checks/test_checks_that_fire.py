@@ -48,10 +48,7 @@ def file_of(day: str, name: str, size: int) -> dict[str, Any]:
 def schema(*columns: str) -> dict[str, Any]:
     fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
     fields.append({"name": "day", "type": "string", "nullable": True, "metadata": {}})
-    return metadata(
-        partitionColumns=["day"],
-        schemaString=json.dumps({"type": "struct", "fields": fields}),
-    )
+    return metadata(partitionColumns=["day"], schemaString=json.dumps({"type": "struct", "fields": fields}))
 
 
 def write_unkempt_table(path: Path) -> None:

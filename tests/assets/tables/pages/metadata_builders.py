@@ -6,10 +6,8 @@ import json
 
 import dagster as dg
 
-from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core import FileSizeHistogram, Metadata, Protocol, SnapshotState
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
-from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 
 KIB = 1024
 

@@ -1,4 +1,4 @@
-"""The asset `fleet`: its page, its totals, its history."""
+"""The asset `fleet`: its page, its totals, its history, and facts about a table as text."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ from deltasnap_assets.settings.table_settings import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
+from deltasnap_assets.tables.pages.fleet_texts import (
+    age_text,
+    count_text,
+    growth_text,
+    ratio_text,
+    size_text,
+    version_text,
+)
 from deltasnap_core import Problem
 from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.jobs import ticked
@@ -112,9 +120,7 @@ def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize(("number", "last"), [(3, "| t2 |"), (4, "and 1 more: `SnapshotStore.fleet()` returns all")])
-def test_tables_beyond_those_shown_are_counted(
-    number: int, last: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_not_shown_are_counted(number: int, last: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltasnap_assets.tables.pages.fleet_page.MAX_ROWS", 3)
     page = fleet_page([{**fleet.rows[0], "table": f"t{each}"} for each in range(number)])
     assert str(page["contents"].value).splitlines()[-1].startswith(last)
@@ -251,8 +257,7 @@ def test_fleets_of_two_code_locations_have_their_own_pages(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("locations", "warned"),
-    [(["a", "b"], [False, True]), (["a", "a"], [False, False]), (["a", None], [False, False])],
+    ("locations", "warned"), [(["a", "b"], [False, True]), (["a", "a"], [False, False]), (["a", None], [False, False])]
 )
 def test_run_of_a_fleet_that_another_code_location_materializes_warns(
     fleet: Fleet, locations: list[str | None], warned: list[bool]
@@ -296,3 +301,44 @@ def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
     assert requests() == 0  # it goes on when that run ends
     instance.delete_run(run.run_id)
     assert requests() == 1
+
+
+def row(**values: Any) -> dict[str, Any]:
+    unknown = ("age_ms", "age_ratio", "latest_version", "stored_version", "versions_behind")
+    return {**dict.fromkeys(unknown), **values}
+
+
+AGES: dict[str, tuple[dict[str, float], str]] = {
+    "unknown": ({}, ""),
+    "without a usual pause": ({"age_ms": 3_600_000}, "60 minutes"),
+    "compared": ({"age_ms": 7_200_000, "age_ratio": 1234.56}, "2 hours (1,234.6 x usual)"),
+}
+
+
+@pytest.mark.parametrize("case", AGES)
+def test_age_is_compared_with_the_usual_pause(case: str) -> None:
+    values, expected = AGES[case]
+    assert age_text(row(**values)) == expected
+
+
+VERSIONS: dict[str, tuple[dict[str, int], str]] = {
+    "unknown": ({}, ""),
+    "only stored": ({"stored_version": 7}, "7"),
+    "not stored": ({"latest_version": 7}, "7"),
+    "current": ({"latest_version": 7, "stored_version": 7, "versions_behind": 0}, "7"),
+    "behind": ({"latest_version": 1_234, "stored_version": 0, "versions_behind": 1_234}, "1234 (1,234 behind)"),
+    "read long ago": ({"latest_version": 3, "stored_version": 7, "versions_behind": 0}, "7"),
+}
+
+
+@pytest.mark.parametrize("case", VERSIONS)
+def test_version_is_the_newest_known_one(case: str) -> None:
+    values, expected = VERSIONS[case]
+    assert version_text(row(**values)) == expected
+
+
+def test_numbers_have_their_unit_and_growth_its_sign() -> None:
+    assert [growth_text(size) for size in (None, 0, 2048, -1)] == ["", "0 B", "+2 KiB", "-1 B"]
+    assert [count_text(count) for count in (None, 0, 1_234)] == ["", "0", "1,234"]
+    assert [ratio_text(ratio) for ratio in (None, 0.0, 0.256)] == ["", "0%", "26%"]
+    assert [size_text(size) for size in (None, 0, 3 << 20)] == ["", "0 B", "3 MiB"]

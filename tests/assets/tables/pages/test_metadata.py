@@ -25,10 +25,9 @@ from deltasnap_assets.tables.pages.metadata import (
     time_value,
     tombstones_metadata,
 )
-from deltasnap_core import CorruptLogError, DomainMetadata
+from deltasnap_core import CorruptLogError, DomainMetadata, Metadata, Protocol
 from deltasnap_core.log.commits.commit_batch import ChangedFile
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.store.format.manifest import VersionChanges
 from tests.assets.tables.pages.metadata_builders import KIB, SCHEMA, plain, state

@@ -27,12 +27,7 @@ from deltasnap_assets.tables.pages.asset_pages import (
     tombstones_page,
 )
 from deltasnap_assets.tables.pages.column_schema import table_schema
-from deltasnap_assets.tables.pages.pictures import (
-    MAX_CHARACTERS,
-    VersionStep,
-    file_sizes_picture,
-    versions_picture,
-)
+from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
 from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core import CorruptLogError, FileStatus
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_columns
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     Action,

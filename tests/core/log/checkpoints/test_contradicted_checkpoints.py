@@ -90,9 +90,7 @@ def test_checkpoint_with_right_or_no_statements_has_no_fault(tmp_path: Path, hin
 
 
 @pytest.mark.parametrize(("stored", "kinds"), [(6, []), (5, [ProblemKind.WRONG_CHECKPOINT])])
-def test_checkpoint_has_as_many_files_as_the_stored_version(
-    tmp_path: Path, stored: int, kinds: list[ProblemKind]
-) -> None:
+def test_checkpoint_has_the_files_of_the_stored_version(tmp_path: Path, stored: int, kinds: list[ProblemKind]) -> None:
     cut_table(tmp_path / "t", "classic", files=6)
     found = condition(tmp_path / "t").with_stored_files(stored)
     assert [fault.kind for fault in found.faults] == kinds

@@ -339,8 +339,7 @@ def test_lines_of_file_actions_are_first_read_with_the_fields_of_the_first_and_t
 
 
 @pytest.mark.parametrize(
-    "line",
-    ['{"add":{"other":1}}', '{"txn":{}}', "{", "[]", '{"add":5}', '{"add":{},"remove":{}}'],
+    "line", ['{"add":{"other":1}}', '{"txn":{}}', "{", "[]", '{"add":5}', '{"add":{},"remove":{}}']
 )
 def test_other_lines_are_read_with_all_fields(line: str) -> None:
     assert _fields_of('{"add":{"path":"a"}}', line) is None

@@ -56,9 +56,7 @@ COMMITS: dict[str, tuple[list[Action], bool]] = {
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["held", "streamed"])
 @pytest.mark.parametrize("name", COMMITS)
-def test_commit_changes_data_by_its_files_or_its_schema(
-    name: str, is_large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_changes_data_by_files_or_schema(name: str, is_large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     actions, expected = COMMITS[name]
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1 if is_large else 1 << 20)
     store = MemoryLogStore()

@@ -202,15 +202,10 @@ RIGHT = {
         ({"protocol": protocol(2, 5)["protocol"]}, "protocol"),
         ({"metadata": metadata(table_id="other")["metaData"]}, "metadata"),
         ({"setTransactions": [{"appId": "a", "version": 1}]}, "set_transactions"),
-        (
-            {"numProtocol": 2, "domainMetadata": [DOMAIN]},
-            "num_protocol, domain_metadata",
-        ),
+        ({"numProtocol": 2, "domainMetadata": [DOMAIN]}, "num_protocol, domain_metadata"),
     ],
 )
-def test_condition_warns_of_a_checksum_that_differs_from_the_log(
-    tmp_path: Path, wrong: dict[str, Any], named: str
-) -> None:
+def test_condition_warns_of_a_checksum_unlike_the_log(tmp_path: Path, wrong: dict[str, Any], named: str) -> None:
     log = write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b")]})
     (log / checksum_file(1)).write_text(json.dumps({**RIGHT, **wrong}))
     (log / checksum_file(0)).write_text(json.dumps({**RIGHT, **protocol(2, 5)}))

@@ -168,11 +168,7 @@ def test_condition_is_one_json_document() -> None:
     )
     hint = fault_of(ProblemKind.BROKEN_HINT)
     found = TableCondition(
-        table="/t",
-        latest=5,
-        loadable=VersionRanges.of([0, 1, 2]),
-        unread=VersionRanges.of([0, 2]),
-        faults=(lost, hint),
+        table="/t", latest=5, loadable=VersionRanges.of([0, 1, 2]), unread=VersionRanges.of([0, 2]), faults=(lost, hint)
     )
     empty: dict[str, Any] = {
         "file": None,

@@ -170,9 +170,7 @@ def test_condition_names_partition_columns_with_types_that_no_text_has(tmp_path:
         {"configuration": {"delta.columnMapping.mode": "id"}},
     ],
 )
-def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
-    tmp_path: Path, fields: dict[str, Any]
-) -> None:
+def test_condition_names_unknown_partition_columns_and_mappings(tmp_path: Path, fields: dict[str, Any]) -> None:
     write_log(
         tmp_path / "t", {0: [protocol(2, 5), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]}
     )
@@ -235,14 +233,9 @@ ONE_ID = struct_of(mapped("s", 1, "c", struct_of(mapped("a", 1, "d"))))
 
 @pytest.mark.parametrize(
     ("schema", "named", "mode"),
-    [
-        *((*found, mode) for found in UNMAPPED.values() for mode in ("id", "name")),
-        (ONE_ID, "id of field s.a", "id"),
-    ],
+    [*((*found, mode) for found in UNMAPPED.values() for mode in ("id", "name")), (ONE_ID, "id of field s.a", "id")],
 )
-def test_condition_names_columns_that_data_files_cannot_tell_apart(
-    tmp_path: Path, schema: str, named: str, mode: str
-) -> None:
+def test_condition_names_columns_that_look_alike_in_files(tmp_path: Path, schema: str, named: str, mode: str) -> None:
     table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": mode})
     write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
     found = condition(tmp_path / "t")

@@ -14,6 +14,9 @@ from hypothesis import given, settings, strategies as st
 
 from deltasnap_core import (
     DeltaSnapError,
+    FileStatus,
+    Metadata,
+    Problem,
     ProblemKind,
     TableCondition,
     TableLog,
@@ -23,10 +26,8 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.log.condition.commit_findings import CommitFindings
-from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import to_url
 from tests.builders import (
     Action,
@@ -41,7 +42,7 @@ from tests.builders import (
     write_log,
 )
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
-from tests.core.log.condition.table_condition_builders import FIRST, condition, make_log
+from tests.core.log.condition.table_condition_builders import FIRST, checkpointed, condition, lose, make_log
 
 
 def loads(table: Path, version: int) -> bool:
@@ -77,9 +78,7 @@ def test_sound_log_is_listed_once(tmp_path: Path) -> None:
         *((style, damage) for style in ("classic", "v2-json") for damage in ("footer", "empty", "garbage")),
     ],
 )
-def test_condition_names_a_damaged_checkpoint_and_the_fallback(
-    tmp_path: Path, style: CheckpointStyle, damage: str
-) -> None:
+def test_damaged_checkpoint_is_named_with_its_fallback(tmp_path: Path, style: CheckpointStyle, damage: str) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4, style=style)
     file = sorted(log.glob("*.checkpoint*"))[0]
     match damage:
@@ -100,6 +99,119 @@ def test_condition_names_a_damaged_checkpoint_and_the_fallback(
     assert "Other readers" in fault.text
     assert found.loadable == (0, 1, 2, 3, 4, 5, 6)
     assert loads(tmp_path / "t", 6)
+
+
+Change = Callable[[Path], object]
+
+
+def write(version: int, text: str) -> Change:
+    return lambda log: (log / commit_file(version)).write_text(text)
+
+
+def without(*versions: int) -> Change:
+    return lambda log: lose(log, *versions)
+
+
+def damage(version: int, content: bytes = b"PAR1") -> Change:
+    """Write a damaged checkpoint."""
+    return lambda log: (log / checkpoint_file(version)).write_bytes(content)
+
+
+def needing(**features: list[str]) -> Change:
+    return write(5, json.dumps(protocol(3, 7, **features)) + "\n")
+
+
+def checkpoint_of(version: int) -> Change:
+    return lambda log: checkpointed(log, version)
+
+
+DAMAGES: dict[str, tuple[list[Change], list[str], str]] = {
+    "a sound log has no fault": ([], [], "0 to 6"),
+    "a checkpoint that nothing replaces loses its versions": (
+        [damage(4), without(0, 1, 2, 3)],
+        ["error corrupt_checkpoint, 4 to 6"],
+        "",
+    ),
+    "a gap after a checkpoint that nothing replaces is named, too": (
+        [damage(4), without(0, 1, 2, 3, 5)],
+        ["error missing_commit, 5 to 6, missing 5", "error corrupt_checkpoint, 4 to 6"],
+        "",
+    ),
+    "a checkpoint is replaced by an older one": (
+        [checkpoint_of(2), damage(4), without(0, 1)],
+        ["warning corrupt_checkpoint, the checkpoint of version 2 and the 4 commits after it"],
+        "2 to 6",
+    ),
+    "an empty checkpoint after the latest commit loses its version": (
+        [damage(4), damage(6, b""), without(0, 5, 6)],
+        ["error corrupt_checkpoint, 4", "error corrupt_checkpoint, 6"],
+        "",
+    ),
+    "an older checkpoint is found where a gap needs it": (
+        [damage(2), without(1)],
+        ["error missing_commit, 1 to 3, missing 1", "error corrupt_checkpoint, 2 to 3"],
+        "0, 4 to 6",
+    ),
+    "an older checkpoint is found where cleaned up commits need it": (
+        [damage(2), without(0, 1, 2)],
+        ["error corrupt_checkpoint, 2 to 3"],
+        "4 to 6",
+    ),
+    "each gap is a fault of the versions up to the next checkpoint": (
+        [without(1, 3, 5)],
+        [f"error missing_commit, {lost}" for lost in ("1 to 3, missing 1", "3, missing 3", "5 to 6, missing 5")],
+        "0, 4",
+    ),
+    "commits before a checkpoint may be cleaned up": ([without(0, 1, 2, 3)], [], "4 to 6"),
+    "commits lost between two checkpoints are a gap": (
+        [checkpoint_of(1), without(0, 3)],
+        ["error missing_commit, 3, missing 3"],
+        "1 to 2, 4 to 6",
+    ),
+    "a commit that is no JSON is named with its line": (
+        [write(5, '{"add":{"path":"a"\x00garbage\n')],
+        ["error corrupt_commit, 5 to 6, line 1"],
+        "0 to 4",
+    ),
+    "an unknown feature loses all later versions": (
+        [needing(readerFeatures=["timeMachine"], writerFeatures=["timeMachine"])],
+        ["error unsupported_protocol, 5 to 6"],
+        "0 to 4",
+    ),
+    "features of readers without a list lose all later versions": (
+        [needing(writerFeatures=["timeMachine"])],
+        ["error invalid_protocol, 5 to 6"],
+        "0 to 4",
+    ),
+    "a commit that names a manifest is unsupported from there on": (
+        [write(5, '{"checkpoint":{"path":"manifest"}}\n')],
+        ["error unsupported_protocol, 5 to 6"],
+        "0 to 4",
+    ),
+    "errors come before warnings": (
+        [write(5, ""), damage(4), without(0, 1, 2, 3)],
+        ["error corrupt_checkpoint, 4 to 6", "warning empty_commit"],
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_damage_has_faults_with_their_versions(tmp_path: Path, case: str) -> None:
+    changes, faults, loadable = DAMAGES[case]
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    for change in changes:
+        change(log)
+    found = condition(tmp_path / "t", first=0)
+    assert ([shown(fault) for fault in found.faults], found.loadable.text()) == (faults, loadable)
+    assert [*found.loadable] == [version for version in range(7) if loads(tmp_path / "t", version)]
+
+
+def shown(fault: Problem) -> str:
+    """Return mark and kind of a fault, its versions, its commits, its line and what is read instead."""
+    missing, line = fault.missing.text(), fault.where.line
+    facts = (fault.versions.text(), missing and f"missing {missing}", line and f"line {line}", fault.read_instead)
+    return ", ".join([f"{fault.mark} {fault.kind.value}", *(str(fact) for fact in facts if fact)])
 
 
 @pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
@@ -158,59 +270,6 @@ def test_checkpoint_that_is_replaced_while_its_pages_are_read_is_read_again(
     assert [fault.kind for fault in condition(tmp_path / "t").faults] == [ProblemKind.CORRUPT_CHECKPOINT]
 
 
-def test_condition_names_a_missing_part(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=4, style="multipart")
-    names = multipart_checkpoint_files(4, 3)
-    for file, name in zip(multipart_checkpoint_files(4, 2), names, strict=False):
-        (log / file).rename(log / name)
-    (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
-    assert names[0] in fault.text
-    assert "part 3 of 3 is missing" in fault.text
-    write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{version}.parquet") for version in range(7))])
-    assert condition(tmp_path / "t").faults == ()
-
-
-def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=4, style="v2-json-sidecars")
-    file = sorted((log / "_sidecars").iterdir())[1]
-    file.unlink()
-    (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
-    assert file.name in (fault.where.file or "").replace("%20", " ")
-
-
-def test_condition_of_a_damaged_checkpoint_without_fallback_is_an_error(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=4)
-    for version in range(4):
-        (log / commit_file(version)).unlink()
-    (log / checkpoint_file(4)).write_bytes(b"PAR1")
-    found = condition(tmp_path / "t")
-    assert [(f.kind, f.mark, f.read_instead) for f in found.faults] == [
-        (ProblemKind.CORRUPT_CHECKPOINT, "error", None)
-    ], found.text
-    assert found.unloadable == (4, 5, 6)
-    assert not found.loadable
-
-
-def test_condition_of_a_damaged_checkpoint_without_fallback_names_a_later_gap_too(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=4)
-    for version in (0, 1, 2, 3, 5):
-        (log / commit_file(version)).unlink()
-    (log / checkpoint_file(4)).write_bytes(b"PAR1")
-    found = condition(tmp_path / "t")
-    assert [fault.missing for fault in found.faults if fault.missing] == [(5,)]
-    assert not found.loadable
-
-
-def test_condition_falls_back_to_an_older_checkpoint(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 9, checkpoint=4)
-    write_checkpoint(log, 8, "classic", [*FIRST, add("a")])
-    (log / checkpoint_file(8)).write_bytes(b"PAR1" * 10)
-    (fault,) = condition(tmp_path / "t").faults
-    assert fault.read_instead == "the checkpoint of version 4 and the 5 commits after it"
-
-
 @pytest.mark.parametrize(
     ("broken", "checkpoints", "instead"),
     [
@@ -230,74 +289,23 @@ def test_damaged_older_checkpoint_with_a_replacement_is_a_warning(
     log = make_log(tmp_path / "t", 8)
     for version, styles in checkpoints.items():
         for style in styles:
-            files = write_checkpoint(log, version, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
+            files = checkpointed(log, version, style)
             if version == broken and style == styles[0]:
                 files[0].write_bytes(b"broken")
-    for version in range(3):
-        (log / commit_file(version)).unlink()
+    lose(log, *range(3))
     found = condition(tmp_path / "t", first=broken + 1)
     assert (found.mark, found.loadable.text(), found.unloadable.text()) == ("warning", "2 to 8", "")
     assert [fault.read_instead for fault in found.faults] == [instead]
 
 
-def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 10)
-    (log / commit_file(6)).unlink()
-    found = condition(tmp_path / "t")
-    (fault,) = found.faults
-    assert (fault.kind, fault.mark) == (ProblemKind.MISSING_COMMIT, "error")
-    assert fault.missing == (6,)
-    assert fault.versions == (6, 7, 8, 9, 10)
-    assert found.loadable == (0, 1, 2, 3, 4, 5)
-    (log / commit_file(8)).unlink()
-    found = condition(tmp_path / "t")
-    assert [fault.missing for fault in found.faults] == [(6,), (8,)]
-    assert found.text == f"{found.faults[0].text} {found.faults[1].text}"
-    assert found.unloadable == (6, 7, 8, 9, 10)
-    assert [fault.missing for fault in found.faults_at(7)] == [(6,)]
-
-
-def test_condition_of_a_cleaned_log_is_ok(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 9, checkpoint=6)
-    for version in range(4):
-        (log / commit_file(version)).unlink()
-    found = condition(tmp_path / "t")
-    assert found.mark == "ok"
-    assert found.loadable == (6, 7, 8, 9)
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_old_checkpoint_that_a_cleanup_left_is_no_gap(tmp_path: Path, style: CheckpointStyle) -> None:
     log = make_log(tmp_path / "t", 9, checkpoint=6, style=style)
-    write_checkpoint(log, 2, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(3))])
-    for version in range(6):
-        (log / commit_file(version)).unlink()
+    checkpointed(log, 2, style)
+    lose(log, *range(6))
     found = condition(tmp_path / "t", first=0)
     assert found.mark == "ok"
     assert found.loadable == (2, 6, 7, 8, 9)
-
-
-def test_commits_lost_after_the_first_remaining_one_are_a_gap(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 9, checkpoint=6)
-    write_checkpoint(log, 2, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(3))])
-    for version in (0, 1, 3, 4, 5):
-        (log / commit_file(version)).unlink()
-    found = condition(tmp_path / "t", first=0)
-    assert [fault.missing for fault in found.faults] == [(3, 4, 5)]
-    assert found.loadable == (2, 6, 7, 8, 9)
-
-
-@pytest.mark.slow
-def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 20)
-    (log / commit_file(16)).write_text('{"add":{"path":"a"\x00garbage\n')
-    found = condition(tmp_path / "t")
-    (fault,) = found.faults
-    assert (fault.kind, fault.where.line) == (ProblemKind.CORRUPT_COMMIT, 1)
-    assert commit_file(16) in (fault.where.file or "")
-    assert fault.text.startswith("Version 16 cannot be read: ")
-    assert found.newest_loadable == 15
-    assert fault.versions == (16, 17, 18, 19, 20)
 
 
 def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already(tmp_path: Path) -> None:
@@ -311,35 +319,6 @@ def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already
 
 
 @pytest.mark.parametrize(
-    ("features", "kind", "named"),
-    [
-        (
-            {"readerFeatures": ["timeMachine"], "writerFeatures": ["timeMachine"]},
-            ProblemKind.UNSUPPORTED_PROTOCOL,
-            "timeMachine",
-        ),
-        (
-            {"writerFeatures": ["timeMachine"]},
-            ProblemKind.INVALID_PROTOCOL,
-            "reader version 3 without readerFeatures",
-        ),
-    ],
-    ids=["unknown feature", "no list"],
-)
-def test_condition_of_unknown_reader_features_names_the_versions_that_need_them(
-    tmp_path: Path, features: dict[str, list[str]], kind: ProblemKind, named: str
-) -> None:
-    log = make_log(tmp_path / "t", 6)
-    (log / commit_file(4)).write_text(json.dumps(protocol(3, 7, **features)) + "\n")
-    found = condition(tmp_path / "t")
-    (fault,) = found.faults
-    assert fault.kind == kind
-    assert named in fault.text
-    assert fault.versions == (4, 5, 6)
-    assert found.loadable == (0, 1, 2, 3)
-
-
-@pytest.mark.parametrize(
     ("removed", "loadable"), [((2,), (0, 1, 5, 6)), ((1, 2), (0, 5, 6)), ((), (0, 1, 2, 3, 4, 5, 6))]
 )
 def test_older_checkpoint_is_read_if_it_must_replace_commits(
@@ -347,20 +326,9 @@ def test_older_checkpoint_is_read_if_it_must_replace_commits(
 ) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=5)
     (log / checkpoint_file(3)).write_bytes(b"no Parquet")
-    for version in removed:
-        (log / commit_file(version)).unlink()
+    lose(log, *removed)
     assert condition(tmp_path / "t", first=0).loadable == loadable
     assert [loads(tmp_path / "t", version) for version in range(7)] == [version in loadable for version in range(7)]
-
-
-def test_condition_of_a_commit_that_names_a_manifest_is_unsupported_from_there_on(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6)
-    (log / commit_file(4)).write_text('{"checkpoint":{"path":"manifest"}}\n')
-    found = condition(tmp_path / "t")
-    (fault,) = found.faults
-    assert fault.kind == ProblemKind.UNSUPPORTED_PROTOCOL
-    assert fault.versions == (4, 5, 6)
-    assert found.loadable == (0, 1, 2, 3)
 
 
 def test_condition_has_one_fault_for_adjacent_versions_that_need_the_same_feature(tmp_path: Path) -> None:
@@ -376,17 +344,6 @@ def test_condition_has_one_fault_for_adjacent_versions_that_need_the_same_featur
         ("reader version 9", [4]),
     ]
     assert found.loadable == (5,)
-
-
-@pytest.mark.parametrize("missing", ["protocol", "metadata"])
-def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, missing: str) -> None:
-    first = FIRST[1:] if missing == "protocol" else FIRST[:1]
-    write_log(tmp_path / "t", {0: [*first, add("a")], 1: [add("b")]})
-    found = condition(tmp_path / "t")
-    (fault,) = found.faults
-    assert fault.kind == ProblemKind.MISSING_ACTION
-    assert missing in fault.text
-    assert not found.loadable
 
 
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
@@ -432,47 +389,9 @@ def test_condition_shows_no_credentials() -> None:
         assert "secret" not in f"{found.table} {found.text} {found.to_json()}"
 
 
-def test_errors_are_the_first_faults_of_a_condition(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=4)
-    (log / commit_file(5)).write_bytes(b"")
-    damaged(log, checkpoint=4, gone=range(5))
-    assert [fault.mark for fault in condition(tmp_path / "t").faults] == ["error", "warning"]
-
-
-def damaged(log: Path, *, checkpoint: int, gone: Sequence[int]) -> None:
-    """Truncate a checkpoint, and delete commits."""
-    file = log / checkpoint_file(checkpoint)
-    file.write_bytes(file.read_bytes()[:100])
-    for version in gone:
-        (log / commit_file(version)).unlink()
-
-
-@pytest.mark.parametrize("gone", [[1], [0, 1, 2, 3]], ids=["gap", "cleaned up"])
-def test_damaged_older_checkpoint_is_found_where_versions_need_it(tmp_path: Path, gone: list[int]) -> None:
-    log = make_log(tmp_path / "t", 7, checkpoint=3)
-    write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(7))])
-    damaged(log, checkpoint=3, gone=gone)
-    found = condition(tmp_path / "t", first=0)
-    assert [*found.loadable] == [version for version in range(8) if loads(tmp_path / "t", version)]
-    assert found.loadable.text() == ("0, 6 to 7" if gone == [1] else "6 to 7")
-    (fault,) = [fault for fault in found.faults if fault.kind == ProblemKind.CORRUPT_CHECKPOINT]
-    assert fault.versions.text() == "3 to 5"
-
-
-def test_empty_checkpoint_after_the_latest_commit_is_reported(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 6, checkpoint=6)
-    for version in (0, 5, 6):
-        (log / commit_file(version)).unlink()
-    (log / checkpoint_file(6)).write_bytes(b"")
-    found = condition(tmp_path / "t")
-    assert (found.latest, found.loadable.text()) == (4, "")
-    (fault,) = [fault for fault in found.faults if fault.kind == ProblemKind.CORRUPT_CHECKPOINT]
-    assert fault.versions.text() == "6"
-
-
 def test_older_checkpoint_and_commits_before_it_are_not_read_where_no_version_needs_them(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 7, checkpoint=3)
-    write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(7))])
+    checkpointed(log, 6)
     found = condition(tmp_path / "t", first=0)
     assert found.checkpoints_read == (checkpoint_file(6),)
     assert condition(tmp_path / "t", first=5).checkpoints_read == (checkpoint_file(6), checkpoint_file(3))
@@ -502,7 +421,7 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     for version in sorted(data.draw(st.sets(st.integers(0, last), max_size=3))):
         styles: list[CheckpointStyle] = data.draw(st.sampled_from([["classic"], ["classic", "v2-parquet"]]))
         for style in styles:
-            write_checkpoint(log, version, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
+            checkpointed(log, version, style)
     for file in sorted(log.iterdir()):
         match data.draw(st.sampled_from(["", "", "", "", "delete", "empty", "garbage", "half"])):
             case "delete":
@@ -555,21 +474,16 @@ def condition_while(table: Path, *changes: Callable[[], object]) -> TableConditi
     return TableLog(ChangingStore(*changes), f"{to_url(table)}/_delta_log").condition(first=0)
 
 
-def clean_up(log: Path) -> None:
-    for version in range(4):
-        (log / commit_file(version)).unlink()
-
-
 def test_log_that_is_cleaned_up_while_it_is_examined_has_no_fault(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
-    found = condition_while(tmp_path / "t", partial(clean_up, log))
+    found = condition_while(tmp_path / "t", partial(lose, log, *range(4)))
     assert (found.faults, [*found.loadable]) == ((), [4, 5, 6])
 
 
 def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / commit_file(5)).write_text("{")
-    found = condition_while(tmp_path / "t", partial(clean_up, log))
+    found = condition_while(tmp_path / "t", partial(lose, log, *range(4)))
     assert [(fault.where.file or "").rpartition("/")[2] for fault in found.faults] == [commit_file(5)]
     assert [*found.loadable] == [4]
 
@@ -577,7 +491,7 @@ def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> N
 @pytest.mark.parametrize("cleans_up", [False, True], ids=["", "after a cleanup"])
 def test_checkpoint_that_is_replaced_while_the_log_is_examined_is_no_fault(cleans_up: bool, tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
-    before = [partial(clean_up, log)] if cleans_up else []
+    before = [partial(lose, log, *range(4))] if cleans_up else []
     found = condition_while(
         tmp_path / "t", *before, lambda: (log / checkpoint_file(4)).rename(log / multipart_checkpoint_files(4, 1)[0])
     )
@@ -588,7 +502,7 @@ def test_hint_at_a_checkpoint_that_is_written_while_the_log_is_examined_is_no_fa
     log = make_log(tmp_path / "t", 6, checkpoint=4)
 
     def write() -> None:
-        write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{version}.parquet") for version in range(7))])
+        checkpointed(log, 6)
         (log / "_last_checkpoint").write_text('{"version":6,"size":9}')
 
     assert condition_while(tmp_path / "t", write).faults == ()
@@ -612,3 +526,36 @@ def test_only_wanted_commits_of_another_reader_are_added() -> None:
     found = read(1)
     found.merge(read(2, 3), range(1, 3))
     assert found == read(1, 2)
+
+
+def test_condition_names_a_missing_part(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4, style="multipart")
+    names = multipart_checkpoint_files(4, 3)
+    for file, name in zip(multipart_checkpoint_files(4, 2), names, strict=False):
+        (log / file).rename(log / name)
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
+    assert names[0] in fault.text
+    assert "part 3 of 3 is missing" in fault.text
+    checkpointed(log, 6)
+    assert condition(tmp_path / "t").faults == ()
+
+
+def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4, style="v2-json-sidecars")
+    file = sorted((log / "_sidecars").iterdir())[1]
+    file.unlink()
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
+    assert file.name in (fault.where.file or "").replace("%20", " ")
+
+
+@pytest.mark.parametrize("missing", ["protocol", "metadata"])
+def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, missing: str) -> None:
+    first = FIRST[1:] if missing == "protocol" else FIRST[:1]
+    write_log(tmp_path / "t", {0: [*first, add("a")], 1: [add("b")]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert fault.kind == ProblemKind.MISSING_ACTION
+    assert missing in fault.text
+    assert not found.loadable

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from tests.builders import (
-    LOG_PATH,
-    Action,
-    MemoryLogStore,
-    commit_info,
-)
+from tests.builders import LOG_PATH, Action, MemoryLogStore, commit_info
 
 
 def log_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> MemoryLogStore:

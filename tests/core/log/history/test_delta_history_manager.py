@@ -16,6 +16,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.history.commit_timestamps import last_at_or_before
 from deltasnap_core.log.history.delta_history_manager import Commit, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
@@ -71,8 +72,7 @@ def test_timestamps_in_the_commits_count_only_from_the_enabling_version() -> Non
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "version"),
-    [(1000, 0), (1999, 0), (2000, 1), (4999, 1), (5000, 2), (6500, 3), (7000, 4)],
+    ("timestamp", "version"), [(1000, 0), (1999, 0), (2000, 1), (4999, 1), (5000, 2), (6500, 3), (7000, 4)]
 )
 def test_time_travel_across_the_enabling_version(timestamp: int, version: int) -> None:
     assert enabled_at_2().get_active_commit_at_time(timestamp).version == version
@@ -267,9 +267,7 @@ def test_versions_of_a_log_with_a_63_bit_version_cost_only_existing_files() -> N
         pytest.param(99, {"can_return_earliest_commit": True}, 0, id="before the first, allowed"),
     ],
 )
-def test_time_means_the_last_commit_at_or_before_it(
-    timestamp: int, options: dict[str, bool], expected: int | None
-) -> None:
+def test_time_means_the_commit_at_or_before_it(timestamp: int, options: dict[str, bool], expected: int | None) -> None:
     manager = by_mtimes(100, 200, 300)
     if expected is not None:
         assert manager.get_active_commit_at_time(timestamp, **options).version == expected
@@ -412,3 +410,17 @@ def test_latest_commit_decides_in_a_log_that_cannot_be_read() -> None:
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: 7}
     store.put_commit(3, commit_info())
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: mtime_of(2), 3: mtime_of(3)}
+
+
+TIMES = {3: 100, 4: 200, 5: 200, 6: 300}
+
+
+@pytest.mark.parametrize(
+    ("time", "version"), [(99, None), (100, 3), (199, 3), (200, 5), (299, 5), (300, 6), (10**15, 6)]
+)
+def test_last_version_at_or_before_a_time_is_found(time: int, version: int | None) -> None:
+    assert last_at_or_before(list(TIMES), time, TIMES.__getitem__) == version
+
+
+def test_last_version_of_an_empty_list_is_none() -> None:
+    assert last_at_or_before([], 100, TIMES.__getitem__) is None

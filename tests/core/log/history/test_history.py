@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core import CorruptLogError, DeltaHistoryManager
 from deltasnap_core.log.commits import commit_scan
-from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -144,9 +143,7 @@ def test_damaged_commit_does_not_hide_other_commits(broken: int) -> None:
 
 
 @pytest.mark.parametrize("lines", [1, 8])
-def test_history_of_small_commits_without_commit_info_parses_only_their_lines(
-    monkeypatch: pytest.MonkeyPatch, lines: int
-) -> None:
+def test_history_of_small_commits_without_info_parses_their_lines(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
     manager = manager_of(*[(*[add(f"{n}") for n in range(lines)],) for _ in range(3)])
     monkeypatch.setattr(commit_scan, "_tables", lambda *_: pytest.fail("parsed a whole commit"))
     assert [entry.version for entry in manager.get_history()] == [2, 1, 0]

@@ -21,14 +21,7 @@ def test_commits_of_the_catalog_are_included_up_to_the_bounds_of_the_range() -> 
         list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits
     ) == [3, 4, 5]
     tail = CatalogCommits(log_tail=tuple(staged_commits(3, 5)))
-    assert list(list_log(store, LOG_PATH, first=0, catalog=tail).commits) == [
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-    ]
+    assert list(list_log(store, LOG_PATH, first=0, catalog=tail).commits) == [0, 1, 2, 3, 4, 5]
 
 
 def test_known_checkpoint_of_the_same_version_is_kept_despite_a_better_one() -> None:

@@ -1,34 +1,51 @@
-"""The invariants of a segment, each with its own error; and the selection of files compared with a simple search."""
+"""Segments: golden versions, invariants, a simple search, and the files of an opened checkpoint."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core import (
+    CatalogCommits,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    FileStatus,
+    LogSegment,
+    VersionGapError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
 from deltasnap_core.log.listing.log_listing import list_log
-from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, commit_file, commit_version
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import (
     LOG_PATH,
     CountingLogStore,
     MemoryLogStore,
+    add,
     checkpoint,
     checksum,
     commits,
     compaction,
+    metadata,
     mtime_of,
+    protocol,
+    remove,
     staged_commits,
     status,
+    write_log,
 )
+from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 
 def classic(version: int) -> CheckpointProvider:
@@ -65,9 +82,7 @@ def segment(
         pytest.param(3, commits(2, 3), 2, ValueError, id="a commit of the checkpoint"),
     ],
 )
-def test_segment_validates_its_invariants(
-    version: int, deltas: list[FileStatus], after: int, error: type[Exception]
-) -> None:
+def test_segment_checks_invariants(version: int, deltas: list[FileStatus], after: int, error: type[Exception]) -> None:
     with pytest.raises(error):
         segment(version, deltas, after=after)
 
@@ -189,3 +204,139 @@ def test_segment_matches_a_simple_search(
     assert build() == search()
     assert len(store.lists) <= 3
     assert store.calls == len(store.lists)
+
+
+# Other categories depend on the content of files, which a segment does not read.
+REFUSALS = {
+    "no_table": DeltaTableNotFoundError,
+    "version_not_found": VersionNotFoundError,
+    "version_gap": VersionGapError,
+}
+
+
+def builder_of(golden: Path, table: str) -> LogSegmentBuilder:
+    return LogSegmentBuilder(FsspecLogStore(), to_url(golden / "tables" / table / "_delta_log"))
+
+
+def expected_files(golden: Path) -> list[tuple[str, dict[str, Any]]]:
+    return [(file.stem, json.loads(file.read_text())) for file in sorted((golden / "expected").glob("*.json"))]
+
+
+def described(segment: LogSegment) -> dict[str, Any]:
+    """A segment in the form of the expected files."""
+
+    def names(files: Any) -> list[str]:
+        return [file.path.removeprefix(f"{segment.log_path}/") for file in files]
+
+    checkpoint = segment.checkpoint_provider
+    return {
+        "checkpoint_files": names(checkpoint.files),
+        "checkpoint_kind": checkpoint.kind,
+        "checkpoint_version": None if checkpoint.is_empty else checkpoint.version,
+        "compaction_files": names(segment.compactions),
+        "delta_files": names(segment.deltas),
+    }
+
+
+def difference(builder: LogSegmentBuilder, version: int | None, answer: dict[str, Any], *, with_hint: bool) -> Any:
+    """The difference between the segment and the expected result; None: equal."""
+    refusal = REFUSALS.get(answer.get("error", ""))
+    try:
+        segment = builder.build(version, hint=builder.read_hint() if with_hint else None)
+    except (DeltaTableNotFoundError, VersionGapError, VersionNotFoundError) as error:
+        return None if type(error) is refusal else error
+    if "error" in answer:
+        return f"expected {answer}" if refusal else None
+    found = described(segment)
+    expected = {key: answer["log_segment"][key] for key in found}
+    return None if found == expected and segment.version == answer["version"] else (found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_hint", [True, False], ids=["with hint", "without hint"])
+def test_segment_matches_the_expected_one_at_every_version(golden: Path, with_hint: bool) -> None:
+    cases, different = 0, {}
+    for table, expected in expected_files(golden):
+        builder = builder_of(golden, table)
+        if not (with_hint or (golden / "tables" / table / "_delta_log" / "_last_checkpoint").exists()):
+            continue
+        answers: list[tuple[int | None, dict[str, Any]]] = [(None, expected["latest"])]
+        answers += [(int(v), answer) for v, answer in (expected["versions"] | expected["refused_versions"]).items()]
+        cases += len(answers)
+        for version, answer in answers:
+            if found := difference(builder, version, answer, with_hint=with_hint):
+                different[table, version] = found
+    assert different == {}
+    assert cases >= (817 if with_hint else 411)
+
+
+def test_segment_with_the_catalogs_log_tail_has_the_staged_commits(golden: Path) -> None:
+    cases = 0
+    for table, expected in expected_files(golden):
+        if "latest_with_staged_commits" not in expected:
+            continue
+        builder, answer = builder_of(golden, table), expected["latest_with_staged_commits"]
+        listed = builder.store.list_from(join_url(builder.log_path, "_staged_commits/0"))
+        ratified = [
+            file for file in listed if file.name in {Path(name).name for name in answer["log_segment"]["delta_files"]}
+        ]
+        segment = builder.build(catalog=CatalogCommits(log_tail=tuple(ratified), max_version=answer["version"]))
+        found = described(segment)
+        assert (segment.version, found) == (answer["version"], {key: answer["log_segment"][key] for key in found})
+        cases += 1
+    assert cases == 1
+
+
+def test_segment_survives_json(golden: Path) -> None:
+    cases = 0
+    for table, expected in expected_files(golden):
+        if "error" in expected["latest"]:
+            continue
+        segment = builder_of(golden, table).build()
+        found = LogSegment.from_json(
+            json.loads(json.dumps(segment.to_json_without_lists())),
+            log_path=segment.log_path,
+            deltas=segment.deltas,
+            compactions=segment.compactions,
+            checkpoint_files=segment.checkpoint_provider.files,
+        )
+        assert found == segment
+        cases += 1
+    assert cases >= 154
+
+
+ACTIONS = [protocol(), metadata(), add("a"), add("b"), remove("c")]
+# By style: top-level files, sidecars, lines, actions (a V2 checkpoint has one action for itself and one per sidecar).
+EXPECTED = {
+    "classic": (1, 0, 0, 5),
+    "multipart": (2, 0, 0, 5),
+    "v2-parquet": (1, 0, 0, 6),
+    "v2-json": (0, 0, 6, 6),
+    "v2-parquet-sidecars": (1, 2, 0, 8),
+    "v2-json-sidecars": (0, 2, 5, 8),
+}
+
+
+def opened(table: Path, style: CheckpointStyle) -> CheckpointContents:
+    log = write_log(table, {0: [protocol(), metadata()], 1: [add("a")]})
+    write_checkpoint(log, 1, style, ACTIONS)
+    store = FsspecLogStore()
+    provider = LogSegmentBuilder(store, f"file://{log}").build().checkpoint_provider
+    assert isinstance(provider, CheckpointProvider)
+    return open_checkpoint(store, provider, f"file://{log}")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_checkpoint_consists_of_its_files_its_sidecars_or_its_lines(style: CheckpointStyle, tmp_path: Path) -> None:
+    contents = opened(tmp_path, style)
+    found = (len(contents.top_level), len(contents.sidecars), contents.lines.num_rows, contents.num_rows)
+    assert found == EXPECTED[style]
+    assert contents.version == 1
+    assert (contents.lines_path is None) == ("json" not in style)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_file_actions_are_read_from_every_file_that_may_contain_some(style: CheckpointStyle, tmp_path: Path) -> None:
+    contents = opened(tmp_path, style)
+    assert contents.files_with_file_actions == (*contents.top_level, *contents.sidecars)
+    assert all(file.has_file_actions for file in contents.sidecars)

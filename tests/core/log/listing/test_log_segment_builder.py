@@ -7,13 +7,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.listing.catalog_commits import CatalogCommits
-from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core import (
+    CatalogCommits,
+    DeltaTableNotFoundError,
+    FileStatus,
+    LogSegment,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     TABLE_PATH,
@@ -148,9 +152,7 @@ def test_unknown_version_is_rejected_with_the_range(
         pytest.param([checkpoint(8), commits(6, 9)], 7, (0, 1, 2, 3, 4, 5), id="below a truncated log"),
     ],
 )
-def test_gap_names_the_versions_missing(
-    files: list[list[FileStatus]], version: int | None, missing: tuple[int, ...]
-) -> None:
+def test_gap_names_its_versions(files: list[list[FileStatus]], version: int | None, missing: tuple[int, ...]) -> None:
     with pytest.raises(VersionGapError) as error:
         builder_of(*files).build(version)
     assert error.value.missing == missing

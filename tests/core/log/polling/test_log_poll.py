@@ -97,9 +97,7 @@ def test_log_that_was_cleaned_up_continues() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [{"version": True}, {"version": -1}, {"version": 1.0}, {"generation": None}, {"unknown": 1}],
-    ids=str,
+    "values", [{"version": True}, {"version": -1}, {"version": 1.0}, {"generation": None}, {"unknown": 1}], ids=str
 )
 def test_text_of_another_form_is_no_cursor(values: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="expected a log cursor"):

@@ -85,9 +85,7 @@ def test_commit_of_a_version_is_found_by_one_request(*, lists: bool) -> None:
 
 @BOTH_WAYS
 @pytest.mark.parametrize(("version", "is_cut"), [(4, False), (5, False), (6, True)])
-def test_only_a_checkpoint_of_a_later_version_shows_that_commits_are_gone(
-    version: int, is_cut: bool, *, lists: bool
-) -> None:
+def test_only_a_later_checkpoint_shows_that_commits_are_gone(version: int, is_cut: bool, *, lists: bool) -> None:
     memory = MemoryLogStore(commits(0, 5), checkpoint(version), lists_from_name=lists)
     memory.put("_last_checkpoint", b'{"version": %d, "size": 9}' % version)
     assert poll(CountingLogStore(memory), 5).is_cut == is_cut

@@ -52,10 +52,7 @@ def test_complete_checkpoints_cost_only_existing_parts_not_the_claimed_number() 
 def test_complete_checkpoints_exclude_other_files() -> None:
     names = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(8, 10)]
     assert complete_checkpoints(parsed(*names, file_names.checkpoint_file(10))) == [
-        (
-            CheckpointInstance(version=10, kind=CheckpointKind.CLASSIC),
-            tuple(parsed(file_names.checkpoint_file(10))),
-        )
+        (CheckpointInstance(version=10, kind=CheckpointKind.CLASSIC), tuple(parsed(file_names.checkpoint_file(10))))
     ]
 
 

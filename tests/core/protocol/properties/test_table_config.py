@@ -1,3 +1,5 @@
+"""The properties of a table: their values, durations and retentions."""
+
 from __future__ import annotations
 
 import logging
@@ -6,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from deltasnap_core.protocol.properties import table_config
+from deltasnap_core.protocol.properties.intervals import parse_interval_ms
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention, monotonic_retentions
 from deltasnap_core.protocol.properties.table_config import (
     checkpoint_policy,
     parse_size_bytes,
@@ -153,3 +157,91 @@ def test_target_size_comes_from_the_table_or_is_128_mib() -> None:
     assert target_file_size_bytes({"delta.targetFileSize": "1mb"}) == 1 << 20
     assert target_file_size_bytes({}) == 128 << 20
     assert target_file_size_bytes({"delta.targetFileSize": "many"}) == 128 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("interval 1 week", 7 * DAY_MS),
+        ("interval 168 hours", 7 * DAY_MS),
+        ("30 days", 30 * DAY_MS),
+        ("  INTERVAL  2 Weeks 1 day  ", 15 * DAY_MS),
+        ("1 day -1 hours", 82_800_000),
+        ("interval + 90 minutes", 5_400_000),
+        ("interval 1.5 seconds", 1_500),
+        ("interval 0 days", 0),
+        ("1 hour", 3_600_000),
+        ("1 minute", 60_000),
+        ("1 second", 1_000),
+        ("1 millisecond", 1),
+        ("1000000 microseconds", 1_000),
+        ("1000000000 nanoseconds", 1_000),
+        ("1 microsecond", 0),
+        ("1999 microseconds", 1),
+        ("interval 1 second 1500000 microseconds", 2_500),
+        ("1999999 nanoseconds", 1),
+        ("500 microseconds 500 microseconds", 1),
+        ("1 second -1 second", 0),
+        (".5 seconds", 500),
+        ("2. seconds", 2_000),
+        ("2147483647 days", 2_147_483_647 * DAY_MS),
+    ],
+)
+def test_interval_is_rounded_down_to_milliseconds(text: str, milliseconds: int) -> None:
+    assert parse_interval_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "interval", "week", "7", "1 month", "interval 1 year", "interval -1 days", "1.5 days", "1day", "1 day ago",
+        "1 fortnight", "intervals 1 day", "1 second -2 seconds", "-1 microsecond", ". seconds", "1.5 milliseconds",
+        "x 1 day", "2147483648 days", "306783379 weeks", "9223372036854775808 microseconds",
+    ],
+)  # fmt: skip
+def test_invalid_duration_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="interval"):
+        parse_interval_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("deleted_at", "is_kept"), [(None, False), (0, False), (4, False), (5, False), (6, True)], ids=str
+)
+def test_tombstone_is_kept_if_strictly_later_than_the_time(deleted_at: int | None, is_kept: bool) -> None:
+    assert Retention.after(5).keeps(deleted_at) is is_kept
+
+
+def test_tombstone_without_a_time_was_deleted_in_1970() -> None:
+    assert [Retention(expired_until=0).keeps(deleted_at) for deleted_at in (None, 0, 1)] == [False, False, True]
+    assert Retention(expired_until=-1).keeps(None)
+
+
+@pytest.mark.parametrize("timestamp", [0, -1, -(2**63)])
+@pytest.mark.parametrize("deleted_at", [None, 0, -7, 1])
+def test_without_a_time_every_tombstone_is_kept(timestamp: int, deleted_at: int | None) -> None:
+    assert Retention.after(timestamp) == KEEP_ALL
+    assert Retention.after(timestamp).keeps(deleted_at)
+
+
+def test_retention_has_the_timestamp_of_its_creation() -> None:
+    assert [Retention.after(time).min_file_retention_timestamp for time in (-1, 0, 5)] == [0, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_within"),
+    [(0, 0, True), (0, 5, False), (5, 0, True), (5, 5, True), (4, 5, False), (6, 5, True)],
+)
+def test_retention_is_within_another_that_keeps_at_least_as_much(one: int, other: int, is_within: bool) -> None:
+    assert Retention.after(one).is_within(Retention.after(other)) is is_within
+
+
+@pytest.mark.parametrize(("one", "other", "later"), [(0, 5, 5), (5, 0, 5), (4, 5, 5), (0, 0, 0)])
+def test_later_of_two_retentions_keeps_less(one: int, other: int, later: int) -> None:
+    assert Retention.after(one).later_of(Retention.after(other)) == Retention.after(later)
+
+
+def test_no_version_keeps_more_tombstones_than_the_one_before() -> None:
+    requested = {6: Retention.after(4), 3: Retention.after(3), 4: Retention.after(2), 5: Retention.after(8)}
+    found = monotonic_retentions(requested)
+    assert found == {3: Retention.after(3), 4: Retention.after(3), 5: Retention.after(8), 6: Retention.after(8)}
+    assert list(found) == [3, 4, 5, 6]

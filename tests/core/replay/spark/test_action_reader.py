@@ -1,25 +1,35 @@
-"""The statistics of the file actions that Spark reads from checkpoints, and commits that it reads by path."""
+"""What Spark reads of checkpoints and commits: columns, statistics, measures."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
 
+from deltasnap_core import DeltaLog, FileStatus, SnapshotOptions, TableLog
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.replay.spark import measured_files
+from deltasnap_core.replay.spark.measured_files import measure_files
 from deltasnap_core.replay.spark.reading.action_reader import PARSED, ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.replay.spark.state_deltas import counted
+from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
+from deltasnap_core.scan import scan
+from deltasnap_core.scan.planning import ScanReport, condition_on_files, report_of
+from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.thorough import one_in
@@ -182,3 +192,143 @@ def test_nulls_that_the_schema_excludes_leave_no_values_of_other_files(spark: Sp
     found = {row.remove.path[:3]: row.remove for row in actions.where("remove.path is not null").collect()}
     assert {path: each.partitionValues for path, each in found.items()} == {"p=_": None, "p=a": None, "p=b": None}
     assert {each.size for each in found.values()} == {499}
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VECTOR = "deletionVector:struct<storageType:string,pathOrInlineDv:string,offset:int{}>"
+ADD = f"path:string,size:bigint,{{}}{VECTOR.format(',cardinality:bigint')}"
+REMOVE = f"path:string,deletionTimestamp:bigint,{VECTOR.format('')}"
+JSON, STRUCT = "stats:string,", ",stats_parsed:struct<numRecords:bigint>"
+
+
+def plan_of(frame: DataFrame) -> str:
+    frame.sparkSession.conf.set("spark.sql.maxMetadataStringLength", "10000")
+    try:
+        jvm: Any = frame.sparkSession.sparkContext._jvm
+        return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple"))
+    finally:
+        frame.sparkSession.conf.unset("spark.sql.maxMetadataStringLength")
+
+
+def columns_read(plan: str) -> list[str]:
+    return re.findall("ReadSchema: (.*)", plan)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("records", "fields"),
+    [((7, 1), ADD.format("") + STRUCT), ((7, None), ADD.format(JSON) + STRUCT), (None, ADD.format(JSON))],
+    ids=["a struct value of every file", "of one file", "no struct"],
+)
+def test_computed_state_reads_the_fewest_columns_of_a_checkpoint_and_shuffles_nothing(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    records: tuple[int | None, ...] | None,
+    fields: str,
+) -> None:
+    actions = [protocol(), metadata(), *(add(name, stats='{"numRecords":1}') for name in "ab")]
+    log = write_log(tmp_path, {0: actions, 1: [remove("a"), add("c", stats='{"numRecords":3}')]})
+    (file,) = write_checkpoint(log, 0, "classic", actions)
+    if records is not None:
+        structs = [None, None, *({"numRecords": number} for number in records)]
+        put_parsed_statistics(file, pa.array(structs, pa.struct([("numRecords", pa.int64())])), keep_json=True)
+    found: list[DataFrame] = []
+
+    def count(rows: DataFrame, non_file: NonFileActions, retention: Retention) -> StateDelta:
+        found.append(rows)
+        return counted(rows, non_file, retention)
+
+    monkeypatch.setattr(measured_files, "counted", count)
+    options = SnapshotOptions(engine="spark", cache_state=False)
+    state = DeltaLog.for_table(spark, tmp_path, options=options).snapshot.computed_state
+    plan = plan_of(found[0])
+    assert (state.num_of_files, state.num_known_records) == (2, 4)
+    assert columns_read(plan) == [f"struct<add:struct<{fields}>,remove:struct<{REMOVE}>>"]
+    assert "Exchange hashpartitioning" not in plan
+
+
+@pytest.mark.spark
+def test_scan_by_statistics_in_a_struct_reads_only_these_and_no_json(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actions = [protocol(), metadata(), add("a"), add("b"), remove("old")]
+    log = write_log(tmp_path, {0: actions, 1: [remove("c")]})
+    (file,) = write_checkpoint(log, 0, "classic", actions)
+    bounds = [("id", pa.int64()), ("name", pa.string())]
+    kinds = [(kind, pa.struct(bounds)) for kind in ("minValues", "maxValues", "nullCount")]
+    values = [{"numRecords": 1, **{kind: {"id": n} for kind, _ in kinds[:2]}, "nullCount": {"id": 0}} for n in (1, 9)]
+    put_parsed_statistics(
+        file, pa.array([None, None, *values, None], pa.struct([("numRecords", pa.int64()), *kinds])), keep_json=True
+    )
+    found: list[DataFrame] = []
+
+    def report(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None) -> ScanReport:
+        found.append(files.selectExpr("size", f"{condition_on_files(skipping, parsed=True)} as is_kept"))
+        return report_of(files, skipping, totals)
+
+    monkeypatch.setattr(scan, "report_of", report)
+    options = SnapshotOptions(engine="spark")
+    assert (
+        DeltaLog.for_table(spark, tmp_path, options=options).snapshot.scan("id < 5").report.files_after_statistics == 1
+    )
+    key = VECTOR.format("")
+    statistics = "minValues:struct<id:bigint>,nullCount:struct<id:bigint>,numRecords:bigint"
+    assert columns_read(plan_of(found[0])) == [
+        f"struct<add:struct<path:string,size:bigint,{key},stats_parsed:struct<{statistics}>>,"
+        f"remove:struct<path:string,{key}>>"
+    ]
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+class Cache:
+    """Records what is cached and released."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def cached(self, rows: Any) -> Any:
+        self.calls.append(rows)
+        return rows
+
+    def release(self) -> None:
+        self.calls.append("released")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("actions", "is_cached"), [([add("a", size=7), remove("b")], True), ([], False)], ids=["files", "no files"]
+)
+def test_measures_are_cached_until_they_are_released(
+    spark: SparkSession, tmp_path: Path, actions: list[Action], is_cached: bool
+) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), *actions]})
+    table, cache = TableLog.for_path(tmp_path), Cache()
+    reader = ActionReader(spark=spark, files=SparkFiles(None, lambda _: True), log_path=table.log_path)
+    log, given = table.at(0).replayable, cast("Any", cache)
+    found = measure_files(reader, log, given, partitions=None)
+    assert cache.calls == ([found.rows] if is_cached else [])
+    assert found.count(log, KEEP_ALL).applied_to(None).size_in_bytes == (7 if is_cached else 0)
+    found.release()
+    assert cache.calls[-1] == "released"
+    measure_files(reader, log, None, partitions=None).release()  # there is nothing to release
+
+
+def test_files_of_small_and_large_commits_are_all_counted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1000)
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")], 1: [add(f"b{number}") for number in range(20)]})
+    table = TableLog.for_path(tmp_path)
+    reader = ActionReader(spark=spark, files=SparkFiles(None, lambda _: True), log_path=table.log_path)
+    log = table.at(1).replayable
+    assert [commit.is_large for commit in log.batch.commits] == [False, True]
+    found = measure_files(reader, log, None, partitions=None)
+    assert found.count(log, KEEP_ALL).applied_to(None).num_of_files == 21

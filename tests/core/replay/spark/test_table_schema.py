@@ -72,10 +72,7 @@ def test_parse_schema_keeps_nesting_and_nullability() -> None:
     )
     struct = T.StructType([T.StructField("x", T.IntegerType(), False, {"k": 1})])
     assert parse_schema(text) == T.StructType(
-        [
-            T.StructField("f", T.ArrayType(struct, False)),
-            T.StructField("f", T.MapType(T.StringType(), struct, False)),
-        ]
+        [T.StructField("f", T.ArrayType(struct, False)), T.StructField("f", T.MapType(T.StringType(), struct, False))]
     )
     assert json.loads(parse_schema(text).json()) == json.loads(text)
 

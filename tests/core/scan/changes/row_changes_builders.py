@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltasnap_core import DeltaLog
-from tests.builders import (
-    Action,
-    field,
-    metadata,
-    protocol,
-    remove,
-    schema,
-    write_log,
-)
+from tests.builders import Action, field, metadata, protocol, remove, schema, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,5 +1,3 @@
-"""Builders for the tests of row changes of random tables."""
-
 from __future__ import annotations
 
 from collections import Counter, defaultdict

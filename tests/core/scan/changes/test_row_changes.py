@@ -16,17 +16,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersionNotFoundError, VersionNotFoundError
-from tests.builders import (
-    add,
-    commit_info,
-    field,
-    metadata,
-    mtime_of,
-    protocol,
-    schema,
-    timed_protocol,
-    write_log,
-)
+from tests.builders import add, commit_info, field, metadata, mtime_of, protocol, schema, timed_protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.changes.row_changes_builders import (
     FEED,

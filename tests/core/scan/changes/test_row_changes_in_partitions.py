@@ -39,9 +39,7 @@ def changes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ro
         ("day > '2026-01-01' and 1 / id = 1", ["second", "third"]),
     ],
 )
-def test_files_whose_partition_values_rule_out_a_condition_are_left_out(
-    changes: RowChanges, where: str, files: list[str]
-) -> None:
+def test_files_of_partitions_without_matches_are_left_out(changes: RowChanges, where: str, files: list[str]) -> None:
     assert [each.path for each in rows_in_partitions(changes.table, [*changes.rows], where)] == files
 
 

@@ -29,9 +29,7 @@ TABLES = int(os.environ.get("DELTASNAP_RANDOM_TABLES", "8"))
 
 
 @pytest.mark.parametrize("seed", range(TABLES // 2))
-def test_row_changes_of_a_deltalake_table_match_a_full_comparison(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
+def test_row_changes_of_deltalake_match_a_full_comparison(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     assert_no_row_wrong(spark, written_by_deltalake(tmp_path / "t", seed), seed)
 
 

@@ -18,13 +18,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.changes.row_changes import (
-    _CHANGE_FIELDS,
-    RowChanges,
-    _file,
-    _result_schema,
-    _with_fields,
-)
+from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _file, _result_schema, _with_fields
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from tests.builders import FIRST_COMMIT_MS, Action, add, field, metadata, mtime_of, protocol, remove, schema, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -115,9 +109,7 @@ def test_removed_files_are_found_in_a_checkpoint_with_a_part_without_adds(tmp_pa
     assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
 
 
-def test_without_the_version_before_the_first_its_live_files_are_those_of_the_first_without_its_changes(
-    tmp_path: Path,
-) -> None:
+def test_without_the_version_before_its_live_files_are_those_of_the_first_without_its_changes(tmp_path: Path) -> None:
     by_day, day = metadata(partitionColumns=["id"]), {"id": "1"}
     old, new, gone = (add(name, partitionValues=day) for name in ("old", "new", "gone"))
     log = write_log(

@@ -73,9 +73,7 @@ def test_files_are_read_by_physical_name_or_id_and_have_no_void_columns(mode: An
         ("decimal(12,2)", ("decimal(5,2)",), "decimal(12,2)"),
     ],
 )
-def test_decimals_widened_from_integers_are_read_with_enough_digits(
-    kind: str, earlier: tuple[str, ...], read_as: str
-) -> None:
+def test_decimals_widened_from_integers_have_enough_digits(kind: str, earlier: tuple[str, ...], read_as: str) -> None:
     schema = schema_of(field("d", kind, **(widened(kind, *earlier) if earlier else {})))
     assert physical_schema(schema, "none")["d"].dataType.simpleString() == read_as
     assert logical_schema(schema)["d"].dataType.simpleString() == kind

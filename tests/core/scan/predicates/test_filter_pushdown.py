@@ -14,8 +14,7 @@ import sqlglot
 from deltalake import write_deltalake
 from sqlglot import exp
 
-from deltasnap_core import DeltaLog
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core import DeltaLog, Metadata
 from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_MARGIN, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.builders import field, schema
@@ -35,8 +34,7 @@ def test_type_that_is_not_listed_is_not_pushed_down(data_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data_type",
-    ["boolean", "byte", "short", "integer", "long", "string", "binary", "decimal(10,2)", "array", "map"],
+    "data_type", ["boolean", "byte", "short", "integer", "long", "string", "binary", "decimal(10,2)", "array", "map"]
 )
 def test_listed_type_is_pushed_down_unless_files_may_have_another(data_type: str) -> None:
     assert may_push_down(data_type, is_widened=False, mode="none")
@@ -89,9 +87,7 @@ ON_DAYS = pytest.param("s.on_day", DAYS, marks=pytest.mark.spark)  # Sail subtra
 
 
 @pytest.mark.parametrize(("name", "values"), [("at", TIMES), ON_DAYS])
-def test_conditions_keep_values_within_a_margin_of_constants_since_1900(
-    spark: SparkSession, name: str, values: list[str]
-) -> None:
+def test_conditions_keep_values_near_constants_since_1900(spark: SparkSession, name: str, values: list[str]) -> None:
     kept = {
         "> '2026-01-01'": values[1:4], "< '2026-01-01'": values[:3], "= '2026-01-01'": values[1:3],
         "= '1900-01-01'": [], "= '1899-12-31'": values, "= 'then'": values,
@@ -199,9 +195,7 @@ def test_decimal_wider_than_in_older_files_is_compared_after_reading(spark: Spar
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_columns_mapped_by_id_with_swapped_names_are_compared_after_reading(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_columns_mapped_by_id_with_swapped_names_are_compared_later(spark: SparkSession, tmp_path: Path) -> None:
     def numbered(name: str, number: int) -> pa.Field:
         return pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(number)})
 

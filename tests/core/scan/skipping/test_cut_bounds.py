@@ -56,9 +56,7 @@ def kept(spark: SparkSession, folder: Path, *wheres: str, engine: EngineUse = "a
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_bound_that_ends_in_half_a_character_keeps_the_file(
-    spark: SparkSession, tmp_path: Path, engine: EngineUse
-) -> None:
+def test_bound_with_half_a_character_keeps_the_file(spark: SparkSession, tmp_path: Path, engine: EngineUse) -> None:
     table(tmp_path, *(statistics("a" * 31 + end, "a" * 31 + end) for end in ENDS.values()), statistics("b", "c"))
     conditions = [f"= '{HALF}'", f">= '{HALF[:32]}'", f"> '{'a' * 32}'", f"in ('{HALF}', 'x')", f"like '{HALF[:33]}%'"]
     conditions += [f"not like '{'a' * 31}?%'"]

@@ -71,11 +71,7 @@ def test_partitions_and_statistics_select_files_and_are_reported(spark: SparkSes
         file(tmp_path, "e", ids(1), partitionValues={"day": ""}, stats=stats(1, 1, rows=1)),
     ]
     snapshot = snapshot_of(
-        spark,
-        tmp_path,
-        adds,
-        schemaString=schema(field("id", "long"), field("day", "date")),
-        partitionColumns=["day"],
+        spark, tmp_path, adds, schemaString=schema(field("id", "long"), field("day", "date")), partitionColumns=["day"]
     )
     scan = snapshot.scan("day = '2026-01-01' and ID > 4 and id % 2 = 1")
     size = adds[0]["add"]["size"]
@@ -151,9 +147,7 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_partition_value_that_a_checkpoint_has_twice_is_the_one_that_scans_skip_by(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_partition_value_that_a_checkpoint_has_twice_is_that_of_scans(spark: SparkSession, tmp_path: Path) -> None:
     text, twice = schema(field("id", "long"), field("p", "string")), [("p", "x"), ("p", "y")]
     first = [protocol(), metadata(schemaString=text, partitionColumns=["p"])]
     log = write_log(tmp_path, {0: first})
@@ -186,9 +180,7 @@ def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(spark: SparkSes
 
 
 @pytest.mark.slow
-def test_condition_that_fails_on_the_value_of_a_partition_is_left_to_the_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_condition_that_fails_on_a_partition_value_is_left_to_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         file(tmp_path, name, ids(number), partitionValues={"p": name}, stats=stats(number, number, rows=1))
         for number, name in enumerate(("1", "2", "x"))

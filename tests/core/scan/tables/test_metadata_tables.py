@@ -89,9 +89,7 @@ def tables(made: Made, request: pytest.FixtureRequest) -> MetadataTables:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_every_table_has_its_documented_columns_and_is_a_view_by_one_call(
-    spark: SparkSession, tables: MetadataTables
-) -> None:
+def test_every_table_has_its_documented_columns_and_a_view(spark: SparkSession, tables: MetadataTables) -> None:
     for name in NAMES:
         view = tables.create_view(name, f"events_{name}")
         frame = spark.sql(f"select * from {view}")
@@ -124,9 +122,7 @@ def test_columns_of_each_table_are_in_this_order(made: Made) -> None:
     assert set(NAMES) - COLUMNS.keys() == {"vacuum_candidates", "file_problems", "column_trends"}
 
 
-def test_column_stats_of_a_table_without_columns_have_the_same_columns(
-    spark: SparkSession, made: Made, tmp_path: Path
-) -> None:
+def test_column_stats_of_no_columns_have_the_same_columns(spark: SparkSession, made: Made, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema()), add("a")]})
     empty = DeltaLog.for_table(spark, tmp_path).snapshot.tables.column_stats
     assert (empty.count(), empty.dtypes) == (0, made.log.snapshot.tables.column_stats.dtypes)
@@ -168,9 +164,7 @@ def test_entries_are_the_versions_between_which_a_file_was_live(spark: SparkSess
 
 @pytest.mark.spark
 @pytest.mark.parametrize("time", one_in(3, [FIRST_COMMIT_MS * 10**6, 2**63 - 1, -(2**63)]))
-def test_invalid_times_are_null(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: int
-) -> None:
+def test_wrong_times_are_null(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: int) -> None:
     monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     timed = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
     start = [commit_info(inCommitTimestamp=time), protocol(1, 7, writerFeatures=["inCommitTimestamp"]), timed]
@@ -321,10 +315,7 @@ def test_vacuum_is_summed_by_age_and_bytes_are_exact_beyond_64_bits(spark: Spark
     ages = {0: [-1, 0, day - 1], 1: [day], 7: [7 * day, 30 * day - 1], 30: [30 * day], 90: [90 * day], 365: [400 * day]}
     written = [datetime.fromtimestamp(500 * day - age, UTC) for found in ages.values() for age in found]
     files = [*((size, None) for size in sizes), *((0, time) for time in written)]
-    candidates = spark.createDataFrame(
-        [("a/f", "orphan", False, size, None, time) for size, time in files],
-        CANDIDATES,
-    )
+    candidates = spark.createDataFrame([("a/f", "orphan", False, size, None, time) for size, time in files], CANDIDATES)
     summary = vacuum_summary(candidates, None, retention_ms=0, now_ms=500 * day * 1000)
     assert summary.size_in_bytes == sum(sizes)
     assert [(group.age_days, group.num_files) for group in summary.deleted] == [
@@ -340,8 +331,7 @@ def test_versions_lose_files_up_to_the_last_commit_that_removed_one(
     time = datetime.fromtimestamp(expired_ms / 1000, UTC)
     kept = datetime.fromtimestamp(100, UTC)
     candidates = spark.createDataFrame(
-        [("f", "expired tombstone", False, 1, time, None), ("g", "expired tombstone", True, 1, kept, None)],
-        CANDIDATES,
+        [("f", "expired tombstone", False, 1, time, None), ("g", "expired tombstone", True, 1, kept, None)], CANDIDATES
     )
     removals = [(number, {"deletionTimestamp": number * 1000}) for number in (4, 5, 6)]
     events = spark.createDataFrame([*removals, (9, None)], "version long, remove struct<deletionTimestamp: long>")
@@ -381,9 +371,7 @@ def test_changes_can_go_backwards(made: Made) -> None:
 
 
 @pytest.mark.spark
-def test_checkpoint_does_not_turn_appended_or_deleted_files_into_rearranged_ones(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_checkpoint_does_not_turn_added_or_deleted_files_into_moved_ones(spark: SparkSession, tmp_path: Path) -> None:
     first = [protocol(), metadata(), add("deleted"), add("compacted")]
     compaction = [remove("compacted", dataChange=False), add("rearranged", dataChange=False)]
     commits = [first, [add("appended")], [remove("deleted")], compaction]

@@ -1,4 +1,4 @@
-"""Metadata tables of odd tables: ambiguous names, partition values that Python does not have, thousands of columns."""
+"""Metadata tables of odd tables, their history as a DataFrame, and statistics as a struct by column."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
-from deltasnap_core import DeltaLog
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core import DeltaHistory, DeltaLog, Metadata
 from deltasnap_core.scan.table_columns import TableColumns, distinct_names
+from deltasnap_core.scan.tables.history_frame import HISTORY, history_frame
+from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
 from tests.builders import add, field, metadata, protocol, schema, write_log
 
 if TYPE_CHECKING:
@@ -130,3 +133,62 @@ def test_statistics_of_many_columns_are_those_of_each(spark: SparkSession, tmp_p
     assert [row.column for row in rows if row.null_count] == ["c0", "c229"]
     assert {(row.files, row.records, row.files_with_null_count) for row in rows} == {(3, 6, 0), (3, 6, 3)}
     assert {row.share_of_files for row in rows if row.type == "long"} == {1.0}
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_values_that_a_commit_states_are_kept_and_others_are_null(spark: SparkSession) -> None:
+    maps = {"job": {"id": 1}, "notebook": {"id": 2}, "operation_metrics": {"rows": 3}, "tags": {"a": True}}
+    operation: Any = {"operation": "WRITE", "operation_parameters": {"mode": "Append", "n": 1, "by": ["a"]}, **maps}
+    first = DeltaHistory(version=3, timestamp=1_700_000_000_123, is_blind_append=False, read_version=2, **operation)
+    frame = history_frame(spark, [first, DeltaHistory(version=2, timestamp=0)])
+    assert frame.schema.names == HISTORY.names
+    rows = [{name: value for name, value in row.asDict().items() if value is not None} for row in frame.collect()]
+    assert round(rows[0].pop("timestamp").timestamp() * 1000) == first.timestamp
+    assert rows[0] == {
+        "version": 3,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "n": "1", "by": '["a"]'},
+        "job": {"id": "1"},
+        "notebook": {"id": "2"},
+        "readVersion": 2,
+        "isBlindAppend": False,
+        "operationMetrics": {"rows": "3"},
+        "tags": {"a": "true"},
+    }
+    assert [*rows[1]] == ["version", "timestamp"]
+
+
+PHYSICAL = "delta.columnMapping.physicalName"
+INNER = {"name": "b", "type": "string", "nullable": True, "metadata": {PHYSICAL: "col-b"}}
+FIELDS = [
+    {"name": "id", "type": "long", "nullable": True, "metadata": {PHYSICAL: "col-id"}},
+    {"name": "a", "type": {"type": "struct", "fields": [INNER]}, "nullable": True, "metadata": {PHYSICAL: "col-a"}},
+    {"name": "flag", "type": "boolean", "nullable": True, "metadata": {PHYSICAL: "col-flag"}},
+]
+COLUMNS = {"delta.columnMapping.mode": "name"}
+
+
+def fields() -> dict[str, dict[str, set[str]]]:
+    """Return, by column and field, the statistics that its SQL reads."""
+    schema = json.dumps({"type": "struct", "fields": FIELDS})
+    columns = TableColumns(Metadata(id="t", schema_string=schema, partition_columns=(), configuration=COLUMNS)).leaves
+    sql = ReadableStatistics(columns=list(columns)).values.partition(", s -> ")[2].rpartition("), 0)")[0]
+    whole = sqlglot.parse_one(sql, read="spark")
+    return {
+        column.this.name: {field.this.name: statistics_in(field.expression) for field in column.expression.expressions}
+        for column in whole.expressions
+    }
+
+
+def statistics_in(node: exp.Expression) -> set[str]:
+    return {".".join(part.name for part in column.parts) for column in node.find_all(exp.Column)}
+
+
+def test_each_column_has_its_own_statistics_by_their_names_in_data_files() -> None:
+    assert fields() == {
+        name: {"min": {f"s.minValues.{path}"}, "max": {f"s.maxValues.{path}"}, "null_count": {f"s.nullCount.{path}"}}
+        for name, path in {"id": "col-id", "a.b": "col-a.col-b", "flag": "col-flag"}.items()
+    }

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from deltasnap_core import FileStatus, Metadata, MetadataTables, Protocol, TableLog
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.scan.planning import condition_on_files
 from deltasnap_core.scan.skipping.data_skipping import Skipping
@@ -23,7 +22,6 @@ from deltasnap_core.scan.tables.file_problems import (
     _problem,
 )
 from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
-from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.scan.tables.named_files import OUTSIDE
 from deltasnap_core.scan.tables.vacuum_candidates import (
     CATALOG_IS_UNKNOWN,
@@ -40,7 +38,6 @@ from deltasnap_core.scan.tables.vacuum_candidates import (
     why_unread,
 )
 from deltasnap_core.storage.folder_listing import FolderListing
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, mtime_of, status
 from tests.plain_sql import evaluated
 

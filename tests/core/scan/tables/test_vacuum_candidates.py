@@ -202,9 +202,7 @@ def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_files_of_versions_before_and_after_the_requested_one_are_protected(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_of_versions_around_the_requested_one_are_protected(spark: SparkSession, tmp_path: Path) -> None:
     log = write_log(
         tmp_path,
         {
@@ -392,9 +390,7 @@ def lives(draw: st.DrawFn) -> Life:
 @pytest.mark.thorough
 @settings(max_examples=3, phases=[Phase.generate])
 @given(files=st.lists(lives(), min_size=60, max_size=120, unique_by=lambda life: life.name.lower()), data=st.data())
-def test_no_listed_file_is_live_in_a_retained_version(
-    spark: SparkSession, files: list[Life], data: st.DataObject
-) -> None:
+def test_no_listed_file_is_live_while_retained(spark: SparkSession, files: list[Life], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "Lake 1%41" / "events"
         by_version: dict[int, list[Action]] = {0: list(FIRST), **{version: [] for version in range(1, 6)}}

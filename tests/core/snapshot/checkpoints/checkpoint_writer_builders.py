@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltasnap_core import (
-    DeltaLog,
-)
+from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.log_files import file_names
 from tests.builders import VECTOR_AT_4, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS, FixedClock

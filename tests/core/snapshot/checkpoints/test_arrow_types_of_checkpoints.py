@@ -151,9 +151,7 @@ def test_driver_counts_files_with_statistics_as_a_struct_in_any_arrow_types(kind
 
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", one_in(3, TYPES))
-def test_spark_skips_by_statistics_as_a_struct_in_any_arrow_types(
-    spark: SparkSession, kind: str, tmp_path: Path
-) -> None:
+def test_spark_skips_by_structs_of_any_arrow_types(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     write_statistics(tmp_path, kind)
     options = SnapshotOptions(engine="spark")
     snapshot = DeltaLog.for_table(spark, tmp_path, clock=FixedClock(), options=options).get_snapshot_at(0)
@@ -184,9 +182,7 @@ def test_old_dates_in_statistics_do_not_depend_on_the_session(spark: SparkSessio
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("policy", "zone"), [("CORRECTED", "UTC"), ("LEGACY", "America/New_York")])
-def test_times_in_statistics_do_not_depend_on_the_session(
-    spark: SparkSession, policy: str, zone: str, tmp_path: Path
-) -> None:
+def test_times_in_statistics_ignore_the_session(spark: SparkSession, policy: str, zone: str, tmp_path: Path) -> None:
     schema = '{"type":"struct","fields":[{"name":"at","type":"timestamp","nullable":true,"metadata":{}}]}'
     actions = [protocol(), metadata(schemaString=schema), add("a")]
     log = write_log(tmp_path, {0: actions})

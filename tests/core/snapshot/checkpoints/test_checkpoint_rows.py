@@ -1,19 +1,27 @@
-"""The columns of a checkpoint, and the digest that compares its file actions with those of the log."""
+"""The columns of a written checkpoint, the hint that it replaces, and its comparison with the snapshot."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from deltasnap_core import FileStatus, Metadata, Protocol, TableLog
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.replay.spark.reading.schemas import STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.snapshot.checkpoints.checkpoint_hint import write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
-from tests.builders import Action, add, metadata, protocol, remove
+from deltasnap_core.snapshot.checkpoints.checkpoint_writer import _differences, _names_any, _sidecar_action
+from deltasnap_core.storage.writable_files import WritableFiles
+from tests.assets.tables.pages.metadata_builders import state
+from tests.builders import Action, add, metadata, protocol, remove, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,9 +94,7 @@ def test_digest_of_no_rows_counts_nothing(spark: SparkSession) -> None:
         ({"Json": "false", "Struct": "false"}, []),
     ],
 )
-def test_checkpoint_has_the_configured_statistics(
-    spark: SparkSession, configuration: dict[str, str], expected: list[str]
-) -> None:
+def test_checkpoint_has_set_statistics(spark: SparkSession, configuration: dict[str, str], expected: list[str]) -> None:
     found = columns(**configuration)
     rows = found.file_rows(frame(spark, [ADD]))
     assert rows.columns == ["add", "remove"]
@@ -123,3 +129,72 @@ def test_classic_checkpoint_has_a_row_for_each_action(spark: SparkSession) -> No
     assert sorted([*each] for each in found) == [["add"], ["metaData"], ["protocol"], ["remove"]]
     (added,) = (each["add"] for each in found if "add" in each)
     assert (added["path"], added["dataChange"], added["partitionValues_parsed"]) == ("a", False, {"day": 1})
+
+
+SIDECARS = tuple(FileStatus(path=f"file:///t/_sidecars/{name}", size=3, modification_time=7) for name in ("a", "b.p"))
+
+
+def test_each_different_field_is_named_with_its_numbers() -> None:
+    other = state(num_of_files=9, metadata=None, num_of_removes=0)
+    assert _differences(state(), state(), ignored=()) == []
+    assert _differences(state(), other, ignored=()) == [
+        "num_of_files: expected 4, found 9",
+        "num_of_removes: expected 2, found 0",
+        "metadata",
+    ]
+    assert _differences(state(), other, ignored=("metadata", "num_of_files")) == ["num_of_removes: expected 2, found 0"]
+
+
+def test_sidecars_are_named_by_an_action_each() -> None:
+    assert _sidecar_action(SIDECARS[1]) == {"sidecar": {"path": "b.p", "sizeInBytes": 3, "modificationTime": 7}}
+
+
+def test_sidecar_is_in_use_if_a_checkpoint_names_it() -> None:
+    assert _names_any(b'{"sidecar":{"path":"b.p"}}', SIDECARS)
+    assert not _names_any(b'{"sidecar":{"path":"c"}}', SIDECARS[1:])
+    assert not _names_any(b"b.p", ())
+
+
+@pytest.mark.parametrize(
+    ("hinted", "checkpoints", "is_written"),
+    [
+        (None, [1], True),
+        ("{", [1], True),
+        (0, [0, 1], True),
+        (1, [1], True),
+        (2, [1, 2], False),
+        (0, [1, 2], False),
+        (100, [1], True),
+    ],
+    ids=["no hint", "broken", "older", "a deleted one of this version", "newer", "newer without a hint", "rolled back"],
+)
+def test_a_hint_is_replaced_unless_the_log_has_a_newer_checkpoint(
+    tmp_path: Path, hinted: int | str | None, checkpoints: list[int], is_written: bool
+) -> None:
+    log_folder = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    for version in checkpoints:
+        (log_folder / file_names.checkpoint_file(version)).write_bytes(b"of this version")
+    if hinted is not None:
+        (log_folder / file_names.LAST_CHECKPOINT).write_text(
+            hinted if isinstance(hinted, str) else json.dumps({"version": hinted, "size": 1})
+        )
+    log = TableLog.for_path(tmp_path)
+    assert write_hint(WritableFiles(log.log_path, None), log, LastCheckpointInfo(version=1, size=3)) is is_written
+    if is_written:
+        found = json.loads((log_folder / file_names.LAST_CHECKPOINT).read_text())
+        assert (found["version"], found["size"]) == (1, 3)
+
+
+class Full(WritableFiles):
+    """A storage without space."""
+
+    def write(self, path: str, content: bytes) -> None:
+        raise StorageError(path=path, reason="no space")
+
+
+def test_a_hint_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()]})
+    log = TableLog.for_path(tmp_path)
+    assert not write_hint(Full(log.log_path, None), log, LastCheckpointInfo(version=0, size=3))
+    assert "The checkpoint of version 0 is in place, but not its hint: " in caplog.text
+    assert "no space" in caplog.text

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import Problem, SnapshotStore
+from deltasnap_core import Problem, Protocol, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
-from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -268,9 +267,7 @@ def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: py
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_lock_written_by_a_request_without_an_answer_is_held_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_of_a_request_without_an_answer_is_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_new = WritableFiles.write_new
     monkeypatch.setattr(WritableFiles, "write_new", lambda *arguments: write_new(*arguments) and False)
     monkeypatch.setattr(last_polls, "time", SimpleNamespace(monotonic=lambda: 0, sleep=pytest.fail))
@@ -328,9 +325,7 @@ def test_store_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         opened(tmp_path / "store")
 
 
-def test_unreadable_table_has_a_row_but_an_unreachable_store_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_table_has_a_row_unreachable_store_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object, path: str) -> bytes:
         raise StorageError(path=path, reason="access denied")
 

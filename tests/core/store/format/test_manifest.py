@@ -1,3 +1,5 @@
+"""The names and manifests of stored versions, with facts about their commits."""
+
 from __future__ import annotations
 
 import json
@@ -8,9 +10,13 @@ from typing import Any
 import pytest
 
 from deltasnap_core.log.commits.commit_summary import CommitSummary
+from deltasnap_core.store.format import layout
+from deltasnap_core.store.format.commit_facts import commit_times
+from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
 from tests.core.store.format.manifest_builders import MANIFEST
+from tests.core.store.format.version_documents_builders import manifest_of
 
 BARE = replace(MANIFEST, version_changes=None, plain_parquet=None, identity=None, commit=None, computed_by=None)
 FROM_CHECKPOINT = VersionIdentity(commit=None, checkpoint_files={"12.checkpoint.parquet": (1, 2)}, chain="c2")
@@ -155,3 +161,76 @@ def test_chain_of_a_version_is_a_digest_of_all_versions_before_it() -> None:
     second = VersionIdentity.following(first, commit, {"b": (1, 2)})
     assert first.chain == sha256(b"\na:3:4;b:1:2").hexdigest()
     assert second == VersionIdentity(commit=commit, chain=sha256(f"{first.chain}\nd1".encode()).hexdigest())
+
+
+def test_manifest_name_is_parsed_back() -> None:
+    name = ManifestName(generation="000002-4f0c", version=12)
+    assert str(name) == "000002-4f0c.00000000000000000012.json"
+    assert ManifestName.parse(str(name)) == name
+
+
+@pytest.mark.parametrize("name", [".tmp-1f", "x.json", "000002-a.12.json", "000002-a.00000000000000000012.json.bak"])
+def test_manifest_name_of_another_file_is_none(name: str) -> None:
+    assert ManifestName.parse(name) is None
+
+
+def test_names_in_a_store_are_those_of_earlier_releases() -> None:
+    folders = [layout.MANIFESTS, layout.BASE, layout.CHANGES, layout.DOCUMENTS, layout.STAGING]
+    assert folders == ["manifests", "base", "changes", "documents", "staging"]
+    assert [layout.ALL_FILES, layout.TOMBSTONES] == ["all_files", "tombstones"]  # users read these
+    assert [layout.LAST_POLL, layout.FLEET_FOLDER] == ["last_poll.json", "@fleet"]
+
+
+def test_manifest_names_sort_by_generation_then_version() -> None:
+    names = [ManifestName(generation=g, version=v) for g, v in [("000010-a", 0), ("000002-z", 11), ("000002-z", 2)]]
+    assert sorted(names) == [names[2], names[1], names[0]]
+    assert sorted(map(str, names)) == [str(name) for name in sorted(names)]
+
+
+@pytest.mark.parametrize(
+    ("table_id", "expected"),
+    [
+        ("4f0c-11", "000001-4f0c-11"),
+        ("a/b c", "000001-a_b_c-0af99a60"),
+        ("", "000001--e3b0c442"),
+        ("x" * 100, f"000001-{'x' * 64}-09ecb6eb"),
+    ],
+    ids=["uuid", "unsafe", "empty", "long"],
+)
+def test_generation_name_is_a_safe_folder(table_id: str, expected: str) -> None:
+    name = layout.generation_name(1, table_id)
+    assert name == expected  # folders of earlier releases have these names
+    assert layout.generation_ordinal(name) == 1
+    assert ManifestName.parse(str(ManifestName(generation=name, version=0))) is not None
+
+
+def test_generation_names_of_similar_ids_differ() -> None:
+    assert layout.generation_name(1, "a/b") != layout.generation_name(1, "a_b")
+
+
+def test_folders_of_two_writes_differ() -> None:
+    assert layout.new_folder(layout.CHANGES, 1, 2) != layout.new_folder(layout.CHANGES, 1, 2)
+
+
+@pytest.mark.parametrize("table", ["", "a/b", "..", ".hidden", "a b", "-x", "a\n"])
+def test_table_name_that_is_not_a_folder_name_is_rejected(table: str) -> None:
+    with pytest.raises(ValueError, match="expected a table name"):
+        layout.check_table_name(table)
+
+
+@pytest.mark.parametrize("table", ["events", "a.b", "A-1_x"])
+def test_table_name_is_returned(table: str) -> None:
+    assert layout.check_table_name(table) == table
+
+
+def test_only_modification_times_are_made_increasing() -> None:
+    """In-commit timestamps are returned as they are."""
+
+    def manifest(version: int, timestamp: int, own: int | None = None) -> object:
+        commit = CommitIdentity(size=1, modification_time=timestamp, in_commit_timestamp=own, digest="")
+        return replace(manifest_of(version), timestamp=timestamp, identity=VersionIdentity(commit=commit, chain=""))
+
+    times = {0: (50, None), 1: (20, 7), 2: (30, None), 3: (40, 40), 4: (40, 40), 5: (10, 10)}
+    manifests = [manifest(version, *time) for version, time in times.items()]
+    manifests += [replace(manifest_of(6), timestamp=53), replace(manifest_of(7), timestamp=60, identity=None)]
+    assert commit_times(manifests) == {0: 50, 1: 51, 2: 52, 6: 53, 7: 60, 3: 40, 4: 40, 5: 10}  # type: ignore[arg-type]

@@ -11,23 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core import DeltaLog, ScanOptions, SnapshotStore
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import RowChanges
-from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.stored_row_changes import _actions
 from tests.builders import add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.stored_row_changes_builders import (
-    COMMITS,
-    LATER,
-    check,
-    found_by,
-    write_versions,
-)
+from tests.core.store.stored_row_changes_builders import COMMITS, LATER, check, found_by, write_versions
 from tests.driver_bases import spark, use_driver_bases
 
 
@@ -153,9 +146,7 @@ def test_version_before_need_not_be_stored_while_the_log_has_the_commits(spark: 
         store._row_changes("t", 2, 3, ScanOptions())
 
 
-def test_stored_version_before_shows_what_commits_changed_while_the_log_has_only_these(
-    spark: None, tmp_path: Path
-) -> None:
+def test_stored_version_before_shows_what_the_only_commits_of_the_log_changed(spark: None, tmp_path: Path) -> None:
     of_old, of_new = (metadata(name=name, partitionColumns=["id"]) for name in ("old", "new"))
     first = [protocol(), of_old, add("a"), add("b", partitionValues={"id": "7"}), add("c", size=3)]
     second = [of_new, add("a"), remove("b"), remove("never there"), add("d")]

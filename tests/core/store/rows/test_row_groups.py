@@ -21,9 +21,7 @@ def test_digest_of_a_footer_is_that_of_earlier_releases() -> None:
 
 
 @pytest.mark.parametrize("tail_bytes", [12, 16, 1000])
-def test_footer_is_the_end_of_the_file_however_much_is_read_first(
-    tail_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_footer_is_the_end_of_the_file_for_any_first_read(tail_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_footer, "_TAIL_BYTES", tail_bytes)
     for rows in (b"", b"rows"):
         content = rows + FOOTER

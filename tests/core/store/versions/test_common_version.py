@@ -187,9 +187,7 @@ def test_commit_damaged_without_a_change_of_its_size_is_no_fork(stored: StoredTa
 
 
 @pytest.mark.parametrize("damaged", [(1, 2), (5,), (LAST,), (2, 3, 6, 7)], ids=str)
-def test_fork_begins_at_a_readable_commit_that_differs(
-    stored: StoredTable, damage: bytes, damaged: tuple[int, ...]
-) -> None:
+def test_fork_begins_at_a_readable_other_commit(stored: StoredTable, damage: bytes, damaged: tuple[int, ...]) -> None:
     store = other_after(4, LAST)
     for version in damaged:
         store.put(file_names.commit_file(version), damage)
@@ -197,9 +195,7 @@ def test_fork_begins_at_a_readable_commit_that_differs(
     assert (common.relation, common.version) == (LogRelation.FORKED, 4)
 
 
-def test_rolled_back_log_that_ends_with_a_damaged_commit_shares_the_version_before_it(
-    stored: StoredTable, damage: bytes
-) -> None:
+def test_rolled_back_log_with_a_damaged_last_commit_shares_one_before(stored: StoredTable, damage: bytes) -> None:
     store = log_store(range(6))
     store.put(file_names.commit_file(6), damage)
     common = compared(stored, store)

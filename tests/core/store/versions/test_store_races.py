@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core import DeltaLog, ScanOptions, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError, StoreChangedError
-from deltasnap_core.scan.scan_options import ScanOptions
-from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.format.layout import ManifestName
-from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.versions.common_version import LogRelation
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
@@ -79,9 +77,7 @@ def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(tab
     assert store.versions("events") == [0, 1, 2]
 
 
-def test_versions_whose_predecessors_were_deleted_in_the_meantime_are_not_committed(
-    table: Path, store: SnapshotStore
-) -> None:
+def test_versions_whose_predecessors_were_deleted_are_not_committed(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 1)
     (manifests,) = Path(store.root.removeprefix("file://")).rglob("manifests")
     with pytest.raises(StoreChangedError):

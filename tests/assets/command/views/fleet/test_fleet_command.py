@@ -1,10 +1,11 @@
-"""`deltasnap fleet`, using only the store."""
+"""`deltasnap fleet`, using only the store, and the text format of Prometheus."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,10 @@ from typer.testing import CliRunner, Result
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
+from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_core import Problem, SnapshotStore
 from deltasnap_core.support import LastPoll, system_clock
-from tests.assets.command.views.fleet.prometheus_builders import NOW, rows
 
 DAY = 24 * 3_600_000
 
@@ -149,8 +150,7 @@ def test_only_the_tables_in_a_condition_are_shown() -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    ("order", "names"),
-    [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")],
+    ("order", "names"), [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")]
 )
 def test_tables_have_the_requested_order(order: str, names: str) -> None:
     found = json.loads(run("--sort", order, "--json").stdout)
@@ -202,3 +202,98 @@ def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["rows"]) == 3
+
+
+SAMPLE = re.compile(
+    r'(?P<name>[a-z_][a-z0-9_]*)\{(?P<labels>\w+="(?:[^"\\\n]|\\[\\"n])*"(?:,\w+="[^"]*")*)\} (?P<value>\S+)'
+)
+
+
+def test_every_line_is_a_comment_or_a_sample_of_the_metric_above(tmp_path: Path) -> None:
+    names, current, lines = [], "", prometheus_text(rows(tmp_path)).splitlines()
+    for line in lines:
+        if line.startswith("# HELP "):
+            current = line.split()[2]
+            names.append(current)
+        elif line.startswith("# "):
+            assert line == f"# TYPE {current} gauge"
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert found is not None, line
+            assert found["name"] == current
+            float(found["value"])
+    assert len(names) == len(set(names)) > 10
+
+
+SAMPLES = """\
+deltasnap_tables{condition="broken"} 0
+deltasnap_tables{condition="unknown"} 1
+deltasnap_tables{condition="warned"} 0
+deltasnap_tables{condition="stale"} 0
+deltasnap_tables{condition="healthy"} 1
+deltasnap_table_condition{table="events",condition="broken"} 0
+deltasnap_table_condition{table="events",condition="unknown"} 0
+deltasnap_table_condition{table="events",condition="warned"} 0
+deltasnap_table_condition{table="events",condition="stale"} 0
+deltasnap_table_condition{table="events",condition="healthy"} 1
+deltasnap_table_last_poll_timestamp_seconds{table="events"} 8640000.0
+deltasnap_table_last_commit_timestamp_seconds{table="events"} 8640000.0
+deltasnap_table_usual_commit_interval_seconds{table="events"} 86400.0
+deltasnap_table_latest_version{table="events"} 4
+deltasnap_table_stored_version{table="events"} 4
+deltasnap_table_versions_behind{table="events"} 0
+deltasnap_table_rows{table="events"} 600
+deltasnap_table_files{table="events"} 6
+deltasnap_table_size_bytes{table="events"} 6291456
+deltasnap_table_growth_7d_bytes{table="events"} 5242880
+deltasnap_table_growth_30d_bytes{table="events"} 4194304
+deltasnap_table_small_files_ratio{table="events"} 1.0
+deltasnap_table_vacuum_bytes{table="events"} 7
+deltasnap_table_commits_since_checkpoint{table="events"} 5"""
+
+
+def test_values_are_in_base_units(tmp_path: Path) -> None:
+    found = rows(tmp_path)
+    events = {**next(row for row in found if row["table"] == "events"), "growth_30d_bytes": 4 << 20}
+    lines = prometheus_text(found, [events]).splitlines()
+    assert [line for line in lines if not line.startswith("#")] == SAMPLES.splitlines()
+
+
+def test_conditions_of_a_table_are_one_gauge_each(tmp_path: Path) -> None:
+    text = prometheus_text(rows(tmp_path))
+    assert 'deltasnap_table_condition{table="orders",condition="unknown"} 1\n' in text
+    assert 'deltasnap_table_condition{table="orders",condition="healthy"} 0\n' in text
+
+
+def test_unknown_value_has_no_sample(tmp_path: Path) -> None:
+    text = prometheus_text(rows(tmp_path))
+    assert 'deltasnap_table_vacuum_bytes{table="orders"}' not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("events", "events"),
+        ('a"b', 'a\\"b'),
+        ("a\\b", "a\\\\b"),
+        ("a\nb", "a\\\\nb"),
+        ("é", "é"),
+        ("a\x1bb", "a\\\\x1bb"),
+    ],
+)
+def test_label_is_escaped(text: str, escaped: str) -> None:
+    assert label_value(text) == escaped
+
+
+NOW = 100 * DAY
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    for name in ("events", "orders"):
+        store_table(folder, name, [(NOW - 40 * DAY, 1), (NOW - 2 * DAY, 2), (NOW - DAY, 5), (NOW - DAY, 5), (NOW, 6)])
+    store = SnapshotStore.open(None, folder)
+    store.polls.write(
+        "events", LastPoll(polled_at_ms=NOW, latest_version=4, checked_version=4, facts_version=4, vacuum_bytes=7)
+    )
+    found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
+    return found
