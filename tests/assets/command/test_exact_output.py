@@ -17,6 +17,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.assets.command.cli_builders import java_of
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
+from tests.snapshots import assert_snapshot
 
 FEATURES = ["deletionVectors", "domainMetadata"]
 SCHEMA = {
@@ -78,44 +79,6 @@ def output(*arguments: str) -> str:
     return "\n".join(line.rstrip() for line in result.stdout.splitlines())
 
 
-@pytest.mark.usefixtures("lake")
-def test_history_shows_writers_and_counts() -> None:
-    assert output("history", "events") == (
-        """\
- version  committed (UTC)      by     operation and metrics
- 5        2023-11-14 22:18:20         unknown
- 4        2023-11-14 22:17:20         unknown
- 3        2023-11-14 22:16:20         DELETE: numDeletedRows=1
- 2        2023-11-14 22:15:20  7      DELETE
- 1        2023-11-14 22:14:20  ada    WRITE
- 0        2023-11-14 22:13:20  spark  CREATE TABLE"""
-    )
-
-
-@pytest.mark.usefixtures("lake")
-def test_history_as_json_has_the_fields_of_the_commits() -> None:
-    found = json.loads(output("history", "events", "--limit", "5", "--json"))["rows"]
-    assert [found[0], found[2], found[4]] == [
-        {"version": 5, "committed_at": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000},
-        {
-            "version": 3,
-            "committed_at": "2023-11-14T22:16:20+00:00",
-            "timestamp": 1_700_000_180_000,
-            "operation": "DELETE",
-            "operationMetrics": {"numDeletedRows": "1", "scanTimeMs": "5"},
-        },
-        {
-            "version": 1,
-            "committed_at": "2023-11-14T22:14:20+00:00",
-            "timestamp": 1_700_000_060_000,
-            "userId": "7",
-            "userName": "ada",
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Append", "partitionBy": "[]", "predicate": ""},
-        },
-    ]
-
-
 def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: Path) -> None:
     log = lake / "events" / "_delta_log"
     (log / commit_file(4)).unlink()
@@ -137,145 +100,6 @@ def test_fault_of_a_lost_commit_is_reported_once(lake: Path) -> None:
     result = CliRunner().invoke(app, ["history", "events"])
     assert result.exit_code == 1
     assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
-
-
-def test_inspect_shows_a_version_completely(lake: Path) -> None:
-    parts = lake.glob("events/_delta_log/*.parquet")
-    assert output("inspect", "events") == (
-        f"""\
-file://{lake}/events  clicks
-all of them
-version          5, committed 2023-11-14 22:18:20 UTC
-in the log       versions 0 to 5
-table id         table-id
-protocol         reader 3, writer 7
-reader features  deletionVectors
-writer features  deletionVectors, domainMetadata
-partitioned by   day
-properties       a = 1
-                 delta.appendOnly = false
-checkpoint       version 2, multipart parquet, 2 files, {bytes_text(sum(part.stat().st_size for part in parts))}
-commits since    3, 615 B
-checksum file    none
-schema
- column           type    nullable
- id               bigint  no
- Day (partition)  string  yes
-last 6 commits
- version  committed (UTC)      operation     by     parameters
- 5        2023-11-14 22:18:20  unknown
- 4        2023-11-14 22:17:20  unknown
- 3        2023-11-14 22:16:20  DELETE
- 2        2023-11-14 22:15:20  DELETE
- 1        2023-11-14 22:14:20  WRITE         ada    mode=Append
- 0        2023-11-14 22:13:20  CREATE TABLE  spark
-files                    2 (3.9 KiB)
-records                  4
-tombstones               0
-computed by              driver: 7 actions counted
-deletion vectors         1 (1 deleted row)
-transaction stream       8
-domain delta.clustering  {{}}"""
-    )
-
-
-@pytest.mark.usefixtures("lake")
-def test_inspect_shows_what_an_early_version_lacks() -> None:
-    assert output("inspect", "events", "--version", "1", "--commits", "1").splitlines()[10:] == (
-        """\
-                 delta.appendOnly = false
-checkpoint       none
-commits read     2 (all), 1.3 KiB
-checksum file    none
-schema
- column           type    nullable
- id               bigint  no
- Day (partition)  string  yes
-last 1 commit
- version  committed (UTC)      operation  by   parameters
- 1        2023-11-14 22:14:20  WRITE      ada  mode=Append
-files           3 (5.9 KiB)
-records         6
-tombstones      0
-computed by     driver: 3 actions counted""".splitlines()
-    )
-
-
-def test_inspect_as_json_has_segment_state_and_condition(lake: Path) -> None:
-    found = json.loads(output("inspect", "events", "--commits", "1", "--json"))
-    url, log = f"file://{lake}/events", f"file://{lake}/events/_delta_log"
-    parts = sorted(lake.glob("events/_delta_log/*.parquet"))
-    histogram = found["state"].pop("fileSizeHistogram")
-    assert {name: value for name, value in histogram.items() if name != "sortedBinBoundaries"} == {
-        "fileCounts": [2, *[0] * 94],
-        "totalBytes": [4000, *[0] * 94],
-    }
-    assert found["state"].pop("deletedRecordCountsHistogram") == {"deletedRecordCounts": [1, 1, *[0] * 8]}
-    metadata, protocol = found["metadata"], found["protocol"]
-    assert (metadata["name"], protocol["readerFeatures"]) == ("clicks", ["deletionVectors"])
-
-    def file(version: int, size: int) -> dict[str, object]:
-        return {
-            "path": f"{log}/{version:020}.json",
-            "size": size,
-            "modificationTime": 1_700_000_000_000 + version * 60_000,
-        }
-
-    assert found == {
-        "schema_version": 1,
-        "path": url,
-        "version": 5,
-        "committed_at": "2023-11-14T22:18:20+00:00",
-        "earliest_version": 0,
-        "latest_version": 5,
-        "protocol": protocol,
-        "metadata": metadata,
-        "log_segment": {
-            "version": 5,
-            "checkpoint": {
-                "version": 2,
-                "files": [
-                    {"path": f"file://{part}", "size": part.stat().st_size, "modificationTime": 1_700_000_120_000}
-                    for part in parts
-                ],
-                "kind": "multipart",
-                "format": "parquet",
-            },
-            "checksumFile": None,
-            "lastCommitFile": file(5, 86),
-            "lastCommitTimestamp": 1_700_000_300_000,
-            "logPath": log,
-            "deltas": [file(3, 490), file(4, 39), file(5, 86)],
-            "compactions": [],
-        },
-        "state": {
-            "sizeInBytes": 4000,
-            "numOfFiles": 2,
-            "numOfRemoves": 0,
-            "numOfSetTransactions": 1,
-            "numOfMetadata": 1,
-            "numOfProtocol": 1,
-            "numKnownRecords": 4,
-            "numFilesWithoutRecords": 0,
-            "numDeletionVectors": 1,
-            "numDeletedRecords": 1,
-            "setTransactions": [{"appId": "stream", "version": 8}],
-            "domainMetadata": [{"domain": "delta.clustering", "configuration": "{}", "removed": False}],
-            "metadata": metadata,
-            "protocol": protocol,
-        },
-        "computed_by": "driver: 7 actions counted",
-        "history": [{"version": 5, "committed_at": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000}],
-        "condition": {
-            "mark": "ok",
-            "latest_version": 5,
-            "loadable_versions": [[0, 5]],
-            "unloadable_versions": [],
-            "unread_versions": [[0, 2]],
-            "faults": [],
-        },
-        "error": None,
-    }
 
 
 def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: Path) -> None:
@@ -300,41 +124,6 @@ def test_inspect_leaves_out_writers_in_a_narrow_terminal(
     result = CliRunner().invoke(app, ["inspect", "events"])
     (header,) = (line for line in result.stdout.splitlines() if line.startswith(" version "))
     assert len(re.split("  +", header.strip())) == columns
-
-
-@pytest.mark.usefixtures("lake")
-def test_diff_lists_the_files_of_each_side() -> None:
-    assert output("diff", "events", "5", "1") == (
-        """\
-version 1 to 5: 4 commits
-  domain delta.clustering = {} added
-  + 1 file, 2.9 KiB
-      day=b/3
-  - 2 files, 4.9 KiB
-      day=b/2
-      day=b/3
-  1 data file with a different deletion vector: listed as removed and added"""
-    )
-
-
-@pytest.mark.usefixtures("lake")
-def test_diff_as_json_has_operations_files_and_vectors() -> None:
-    assert json.loads(output("diff", "events", "1", "5", "--json")) == {
-        "schema_version": 1,
-        "first": 1,
-        "last": 5,
-        "operations": [
-            {"version": 2, "operation": "DELETE"},
-            {"version": 3, "operation": "DELETE"},
-            {"version": 4, "operation": "unknown"},
-            {"version": 5, "operation": "unknown"},
-        ],
-        "changes": ["domain delta.clustering = {} added"],
-        "added": [{"path": "day=b/3", "size": 3000, "deletion_vector_id": "uab^-aqEH.-t@S}K{vb[*k^@4"}],
-        "removed": [{"path": "day=b/2", "size": 2000}, {"path": "day=b/3", "size": 3000}],
-        "files_with_other_vector": 1,
-        "assumed": None,
-    }
 
 
 def test_diff_shows_the_changes_of_metadata_and_protocol(tmp_path: Path) -> None:
@@ -395,38 +184,34 @@ def configured(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return lake
 
 
-def test_doctor_reports_a_result_for_each_check(configured: Path) -> None:
-    assert output("doctor") == (
-        f"""\
-ok      Java: Java 17 of this machine ({configured}/jdk/bin/java)
-ok      Spark: pyspark {version("pyspark")}
-ok      configuration: {configured}/deltasnap.yaml: events
-ok      table events: version 5 can be read
-ok      store: {configured}/store: no version is stored yet
-ok      runs: none: there is no Dagster instance at {configured}/.deltasnap/dagster_home"""
-    )
-
-
-def test_doctor_as_json_has_the_condition_of_tables(configured: Path) -> None:
-    found = {each["subject"]: each for each in json.loads(output("doctor", "--json"))["rows"]}
-    spark = {"subject": "Spark", "mark": "ok", "message": f"pyspark {version('pyspark')}", "advice": ""}
-    assert found["Spark"] == spark
-    assert found["table events"] == {
-        "subject": "table events",
-        "mark": "ok",
-        "message": "version 5 can be read",
-        "advice": "",
-        "condition": {
-            "mark": "ok",
-            "latest_version": 5,
-            "loadable_versions": [[0, 5]],
-            "unloadable_versions": [],
-            "unread_versions": [],
-            "faults": [],
-        },
-    }
+def test_doctor_as_json_has_the_versions_that_can_be_loaded(configured: Path) -> None:
     (configured / "events" / "_delta_log" / commit_file(4)).unlink()
     result = CliRunner().invoke(app, ["doctor", "--json"])
     broken = next(each for each in json.loads(result.stdout)["rows"] if each["subject"] == "table events")
     assert (result.exit_code, broken["mark"], broken["condition"]["loadable_versions"]) == (1, "error", [[0, 3]])
     assert broken["message"].endswith(" Loadable: versions 0 to 3.")
+
+
+OUTPUTS = {
+    "history shows writers and counts": "history events",
+    "history as json has the fields of the commits": "history events --limit 5 --json",
+    "inspect shows a version completely": "inspect events",
+    "inspect shows what an early version lacks": "inspect events --version 1 --commits 1",
+    "inspect as json has segment, state and condition": "inspect events --commits 1 --json",
+    "diff lists the files of each side": "diff events 5 1",
+    "diff as json has operations, files and vectors": "diff events 1 5 --json",
+    "doctor has a result for each check": "doctor",
+    "doctor as json has the condition of tables": "doctor --json",
+}
+
+
+@pytest.mark.parametrize("command", OUTPUTS.values(), ids=OUTPUTS)
+def test_output_is_that_of_its_snapshot(command: str, configured: Path) -> None:
+    text = output(*command.split()).replace(str(configured), "LAKE").replace(version("pyspark"), "VERSION")
+    sizes = [part.stat().st_size for part in (configured / "events").glob("_delta_log/*.parquet")]
+    text = text.replace(f"2 files, {bytes_text(sum(sizes))}", "2 files, SIZE")
+    for size in sizes:  # those of the writer of Parquet
+        text = text.replace(f'"size": {size}', '"size": 0')
+    name = command.replace(" --json", ".json") if "--json" in command else f"{command}.txt"
+    found = json.loads(text) if "--json" in command else text
+    assert_snapshot(Path(__file__).with_name(name.replace(" --", " ").replace(" ", "_")), found)
