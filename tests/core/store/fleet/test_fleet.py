@@ -22,6 +22,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.support import FLEET_SCHEMA, LastPoll
+from tests.snapshots import assert_snapshot
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -37,6 +38,19 @@ def opened(folder: Path) -> SnapshotStore:
     return SnapshotStore.open(None, folder)
 
 
+def stored(folder: Path) -> SnapshotStore:
+    """Return a store with the versions of `COMMITS`."""
+    store_table(folder, "events", COMMITS)
+    return opened(folder)
+
+
+def polled(folder: Path, **fields: Any) -> SnapshotStore:
+    """Return a store with the versions of `COMMITS`, and a poll."""
+    store = stored(folder)
+    store.polls.write("events", poll(**fields))
+    return store
+
+
 def row_of(store: SnapshotStore, table: str = "events", now_ms: int = NOW) -> dict[str, Any]:
     rows = store.fleet([table], now_ms=now_ms).to_pylist()
     assert len(rows) == 1
@@ -50,55 +64,12 @@ def poll(**fields: Any) -> LastPoll:
 
 
 def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> None:
-    store_table(
-        tmp_path,
-        "events",
-        COMMITS,
-        protocol=Protocol(
-            min_reader_version=3, min_writer_version=7, reader_features=("b",), writer_features=("a", "b")
-        ),
-    )
+    features: Any = {"reader_features": ("b",), "writer_features": ("a", "b")}
+    store_table(tmp_path, "events", COMMITS, protocol=Protocol(min_reader_version=3, min_writer_version=7, **features))
+    of_table = poll(latest_version=42, last_commit_ms=NOW - 1_000, owners=("team:web",), path="s3://lake/events")
     store = opened(tmp_path)
-    store.polls.write(
-        "events",
-        poll(
-            latest_version=42,
-            last_commit_ms=NOW - 1_000,
-            facts_version=40,
-            vacuum_bytes=5,
-            time_travel_bytes=6,
-            owners=("team:web",),
-            path="s3://lake/events",
-        ),
-    )
-    assert row_of(store, now_ms=NOW + 5_000) == {
-        "table": "events",
-        "condition": "healthy",
-        "reason": "",
-        "check": None,
-        "advice": "",
-        "polled_at_ms": NOW,
-        "last_commit_ms": NOW - 1_000,
-        "age_ms": 6_000,
-        "usual_pause_ms": DAY,
-        "age_ratio": 6_000 / DAY,
-        "latest_version": 42,
-        "stored_version": 40,
-        "versions_behind": 2,
-        "num_versions": 41,
-        "num_records": 4100,
-        "num_files": 41,
-        "size_in_bytes": 41 * FILE_BYTES,
-        "growth_7d_bytes": 7 * FILE_BYTES,
-        "growth_30d_bytes": 30 * FILE_BYTES,
-        "small_file_ratio": 1.0,
-        "vacuum_bytes": 5,
-        "time_travel_bytes": 6,
-        "commits_since_checkpoint": 0,
-        "features": ["a", "b"],
-        "owners": ["team:web"],
-        "path": "s3://lake/events",
-    }
+    store.polls.write("events", replace(of_table, facts_version=40, vacuum_bytes=5, time_travel_bytes=6))
+    assert_snapshot(Path(__file__).with_name("fleet.json"), row_of(store, now_ms=NOW + 5_000))
 
 
 @pytest.mark.parametrize(("files", "ratio"), [(0, 0.0), (1, 1.0)])
@@ -109,9 +80,7 @@ def test_share_of_small_files_of_an_almost_empty_table_is_known(tmp_path: Path, 
 
 
 def test_bytes_of_an_earlier_version_that_vacuum_would_free_are_not_shown(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll(facts_version=39, vacuum_bytes=5))
+    store = polled(tmp_path, facts_version=39, vacuum_bytes=5)
     assert row_of(store)["vacuum_bytes"] is None
 
 
@@ -140,9 +109,7 @@ def test_table_without_a_poll_is_unknown(tmp_path: Path) -> None:
 def test_condition_comes_from_the_last_poll(
     tmp_path: Path, problems: tuple[Problem, ...], condition: str, reason: str, advice: str
 ) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll(problems=problems))
+    store = polled(tmp_path, problems=problems)
     row = row_of(store)
     assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
 
@@ -170,8 +137,7 @@ def test_commit_dated_just_after_now_has_no_age(tmp_path: Path) -> None:
 
 
 def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     late = poll(latest_version=41, last_commit_ms=None, stale_after_ms=1)
     store.polls.write("events", late)
     row = row_of(store, now_ms=NOW + HOUR)
@@ -203,9 +169,7 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     ],
 )
 def test_newest_version_without_valid_numbers_is_damage(name: str, value: Any, reason: str, tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     newest = store.manifest("events", 40)
     wrong = replace(newest, computed_state={**newest.computed_state, name: value})
     store.table("events").commit([wrong])
@@ -239,9 +203,7 @@ def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, mon
     def pruned(*_: object) -> None:
         raise StoredVersionNotFoundError(store="s", table="events", version=40)
 
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(StoredTable, "read_manifests", pruned)
         row = row_of(store)
@@ -309,9 +271,7 @@ def test_lock_is_taken_after_twenty_seconds_without_renewal(
 
 
 def test_table_stored_by_a_later_release_is_unknown_with_advice_to_upgrade(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     sorted((tmp_path / "events" / "manifests").iterdir())[-1].write_bytes(b'{"format": 4}')
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("unknown", "store", None)
@@ -340,9 +300,7 @@ def test_unreadable_table_has_a_row_unreachable_store_an_error(tmp_path: Path, m
 
 
 def test_damaged_poll_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     (tmp_path / "events" / "last_poll.json").write_bytes(b'{"format": 1')
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("unknown", "store", 41)
@@ -352,9 +310,7 @@ def test_damaged_poll_makes_the_table_unknown_with_a_reason(tmp_path: Path, capl
 
 @pytest.mark.parametrize("damaged", ["manifest", "poll", "poll of another format"])
 def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     newest = sorted((tmp_path / "events" / "manifests").iterdir())[-1]
     file = newest if damaged == "manifest" else tmp_path / "events" / "last_poll.json"
     file.write_bytes(b"{" if damaged != "poll of another format" else b'{"format": 9}')
@@ -383,8 +339,7 @@ def test_number_beyond_64_bits_is_null(tmp_path: Path) -> None:
 
 
 def test_table_with_a_poll_costs_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     store.polls.write("events", replace(poll(), points=store.polls.points("events", poll())))
     read: list[str] = []
     one, many = WritableFiles.read, WritableFiles.read_many
@@ -404,9 +359,7 @@ def test_table_with_a_poll_costs_two_reads(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_pruning_keeps_the_last_poll_and_the_history(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store = polled(tmp_path)
     store.fleet(now_ms=NOW, keep=True)
     report = store.prune("events", keep=3, min_age_ms=0)
     assert report.versions == tuple(range(38))
@@ -417,8 +370,7 @@ def test_pruning_keeps_the_last_poll_and_the_history(tmp_path: Path) -> None:
 
 
 def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     fleets = [store.fleet(now_ms=NOW + hour * HOUR, keep=True) for hour in (2, 0, 1)]
     history = store.fleet_history()
     assert history["taken_at_ms"].to_pylist() == [NOW, NOW + HOUR, NOW + 2 * HOUR]
@@ -439,8 +391,7 @@ def test_columns_that_an_earlier_release_did_not_keep_are_null(tmp_path: Path) -
 
 
 def test_damaged_file_of_the_history_is_an_error_that_names_it(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     store.fleet(now_ms=NOW, keep=True)
     (file,) = (path for path in tmp_path.rglob("*.parquet") if f"{NOW}" in path.name)
     file.write_bytes(file.read_bytes()[:-8])
@@ -449,8 +400,7 @@ def test_damaged_file_of_the_history_is_an_error_that_names_it(tmp_path: Path) -
 
 
 def test_old_fleets_are_pruned(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     for hour in range(3):
         store.fleet(now_ms=NOW + hour * HOUR, keep=True)
     for hour in range(3):  # left behind by killed processes
@@ -464,8 +414,7 @@ def test_old_fleets_are_pruned(tmp_path: Path) -> None:
 
 
 def test_history_is_not_a_table_of_the_store(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
+    store = stored(tmp_path)
     store.fleet(now_ms=NOW, keep=True)
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["events"]
     with pytest.raises(ValueError, match="table name"):

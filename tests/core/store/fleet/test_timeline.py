@@ -62,16 +62,23 @@ def test_growth_is_unknown_if_a_version_cannot_be_read() -> None:
     assert store.timeline(names=[name(0), name(1), name(2)]).growth_since(150) is None
 
 
-def test_usual_pause_is_the_median_between_consecutive_versions() -> None:
-    store = Store({0: (0, 1), 1: (10, 1), 2: (30, 1), 3: (1000, 1)})
-    assert store.timeline().usual_pause_ms() == 20
-    assert Store({0: (0, 1), 1: (10, 1), 2: (30, 1)}).timeline().usual_pause_ms() is None
-    assert Store({0: (0, 1), 2: (10, 1), 4: (30, 1), 6: (50, 1)}).timeline().usual_pause_ms() is None
+PAUSES: dict[str, tuple[dict[int, int], int | None]] = {
+    "the median": ({0: 0, 1: 10, 2: 30, 3: 1000}, 20),
+    "three pauses are enough": ({0: 0, 1: 10, 2: 20, 3: 30}, 10),
+    "two are too few": ({0: 0, 1: 10, 2: 30}, None),
+    "only consecutive versions count": ({0: 0, 2: 10, 4: 30, 6: 50}, None),
+    "two of three versions are consecutive": ({0: 0, 1: 10, 2: 20, 9: 30}, None),
+    "times of a table copied without them are reversed": (dict(enumerate((50, 40, 30, 20, 10))), 1),
+    "times of a table copied without them are equal": (dict.fromkeys(range(5), 50), 1),
+    "recent versions count": (dict(enumerate([*range(0, 10_000, 1000), *range(9010, 9310, 10)])), 10),
+}
 
 
-@pytest.mark.parametrize("times", [(50, 40, 30, 20, 10), (50, 50, 50, 50, 50)], ids=["reversed", "equal"])
-def test_usual_pause_of_a_table_copied_without_times_is_positive(times: tuple[int, ...]) -> None:
-    assert Store({version: (time, 1) for version, time in enumerate(times)}).timeline().usual_pause_ms() == 1
+@pytest.mark.parametrize(("times", "expected"), PAUSES.values(), ids=PAUSES)
+def test_usual_pause_is_the_median_between_consecutive_versions(times: dict[int, int], expected: int | None) -> None:
+    store = Store({version: (time, 1) for version, time in times.items()})
+    assert store.timeline().usual_pause_ms() == expected
+    assert store.reads <= 30
 
 
 def test_bisection_reads_few_versions_and_known_points_save_most_of_them() -> None:
@@ -121,18 +128,6 @@ def test_known_points_in_any_order_save_reads(order: tuple[int, ...]) -> None:
     assert timeline.growth_since(250) == 7
     assert store.reads == 0
     assert list(timeline.used) == [name(2), name(3), name(9)]
-
-
-def test_only_recent_versions_define_the_usual_pause() -> None:
-    times = [n * 1000 for n in range(10)] + [9000 + n * 10 for n in range(1, 31)]
-    store = Store({version: (time, 1) for version, time in enumerate(times)})
-    assert store.timeline().usual_pause_ms() == 10
-    assert store.reads == 30
-
-
-def test_three_pauses_are_enough_for_a_usual_pause() -> None:
-    assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 3: (30, 1)}).timeline().usual_pause_ms() == 10
-    assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 9: (30, 1)}).timeline().usual_pause_ms() is None
 
 
 @pytest.mark.parametrize("touched", range(100))

@@ -49,19 +49,20 @@ def test_name_of_a_document_is_that_of_earlier_releases() -> None:
     assert document_digest(encode_document({"a": 1})) == "015abd7f5cc57a2dd94b7590f04ad808"
 
 
-def test_small_object_stays_in_the_manifest() -> None:
-    found = part_of({"a": 1}, None, {})
-    assert found == Part(entries={"a": 1})
+SHARED, SMALL, OTHER = Part(shared=BIG_DIGEST), Part(entries={"a": 1}), {key: {"version": -1} for key in BIG}
+PARTS: dict[str, tuple[JsonObject, Part | None, Part]] = {
+    "a small object stays in the manifest": ({"a": 1}, None, SMALL),
+    "a large object is a document named by its content": (BIG, None, SHARED),
+    "an unchanged object shares the document of the version before": (dict(BIG), SHARED, SHARED),
+    "a large difference starts a new document": (OTHER, SHARED, Part(shared=document_digest(encode_document(OTHER)))),
+    "an object that became small leaves its document": ({"a": 1}, SHARED, SMALL),
+    "a missing document is not used as a base": (BIG, Part(shared="gone"), SHARED),
+}
 
 
-def test_large_object_is_a_document_named_by_its_content() -> None:
-    found = part_of(BIG, None, {})
-    assert found == Part(shared=BIG_DIGEST)
-
-
-def test_unchanged_object_shares_the_document_of_the_version_before() -> None:
-    found = part_of(dict(BIG), Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found == Part(shared=BIG_DIGEST)
+@pytest.mark.parametrize(("value", "before", "expected"), PARTS.values(), ids=PARTS)
+def test_object_is_in_the_manifest_or_in_a_document(value: JsonObject, before: Part | None, expected: Part) -> None:
+    assert part_of(value, before, {BIG_DIGEST: BIG} if before == SHARED else {}) == expected
 
 
 def test_small_difference_is_stored_next_to_the_shared_document() -> None:
@@ -99,22 +100,6 @@ def test_part_is_small_up_to_a_size() -> None:
         room = limit - len(encode_document(empty.to_json() if shared else empty.entries))
         sizes = [replace(empty, entries={"a": "x" * (room + more)}).is_small for more in (0, 1)]
         assert sizes == [True, False]
-
-
-def test_large_difference_starts_a_new_document() -> None:
-    value = {key: {"version": -1} for key in BIG}
-    found = part_of(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found == Part(shared=document_digest(encode_document(value)))
-
-
-def test_object_that_became_small_leaves_its_document() -> None:
-    found = part_of({"a": 1}, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found == Part(entries={"a": 1})
-
-
-def test_missing_document_is_not_used_as_a_base() -> None:
-    found = part_of(BIG, Part(shared="gone"), {})
-    assert found == Part(shared=BIG_DIGEST)
 
 
 def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:

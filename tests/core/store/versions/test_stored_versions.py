@@ -20,8 +20,39 @@ def versions_of(*groups: list[ManifestName], forks: tuple[str, ...] = ()) -> Sto
     return StoredVersions(manifests=tuple(sorted(name for group in groups for name in group)), forks=forks)
 
 
-def current(stored: StoredVersions) -> list[tuple[str, int]]:
-    return [(name.generation[:6], name.version) for name in stored.current]
+def current(stored: StoredVersions) -> list[tuple[int, int]]:
+    return [(int(name.generation[:6]), name.version) for name in stored.current]
+
+
+TWICE = versions_of(names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN))
+CURRENT = {
+    "a generation without a parent shares no versions": (
+        versions_of(names(FIRST, 0, 1, 2), names("000002-other", 1)),
+        [(2, 1)],
+    ),
+    "a forked generation shares the versions up to the fork": (
+        versions_of(names(FIRST, 0, 3, 5, 6, 7), names(FORKED, 6), forks=(FORKED,)),
+        [(1, 0), (1, 3), (1, 5), (2, 6)],
+    ),
+    "a fork marker alone ends the versions after it": (
+        versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,)),
+        [(1, 4), (1, 5)],
+    ),
+    "a fork of a fork shares earlier common versions": (TWICE, [(1, 4), (1, 5), (2, 6), (2, 7), (3, 8)]),
+    "a version stored again is preferred to the parent": (
+        versions_of(names(FIRST, 4, 5), names(FORKED, 5)),
+        [(1, 4), (2, 5)],
+    ),
+    "a pruned parent shares nothing": (versions_of(names(FORKED, 6, 7)), [(2, 6), (2, 7)]),
+    "a generation that names itself has no parent": (versions_of(names("000002of000002at5-id", 1)), [(2, 1)]),
+}
+
+
+@pytest.mark.parametrize(("stored", "expected"), CURRENT.values(), ids=CURRENT)
+def test_versions_are_those_of_the_newest_generation_and_shared_ones(
+    stored: StoredVersions, expected: list[tuple[int, int]]
+) -> None:
+    assert current(stored) == expected
 
 
 def test_empty_store_has_no_generation() -> None:
@@ -29,52 +60,16 @@ def test_empty_store_has_no_generation() -> None:
     assert StoredVersions(manifests=()).next_generation("id") == FIRST
 
 
-def test_generation_without_a_parent_shares_no_versions() -> None:
-    stored = versions_of(names(FIRST, 0, 1, 2), names("000002-other", 1))
-    assert current(stored) == [("000002", 1)]
-
-
-def test_forked_generation_shares_the_versions_up_to_the_fork() -> None:
-    stored = versions_of(names(FIRST, 0, 3, 5, 6, 7), names(FORKED, 6), forks=(FORKED,))
-    assert current(stored) == [("000001", 0), ("000001", 3), ("000001", 5), ("000002", 6)]
-
-
-def test_fork_marker_alone_ends_the_versions_after_it() -> None:
-    assert current(versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,))) == [("000001", 4), ("000001", 5)]
-
-
-def test_fork_of_a_fork_shares_earlier_common_versions() -> None:
-    stored = versions_of(
-        names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
-    )
-    assert current(stored) == [("000001", 4), ("000001", 5), ("000002", 6), ("000002", 7), ("000003", 8)]
-
-
-def test_version_stored_again_is_preferred_to_the_parent() -> None:
-    assert current(versions_of(names(FIRST, 4, 5), names(FORKED, 5))) == [("000001", 4), ("000002", 5)]
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        (8, "000004of000003at8-id"),
-        (7, "000004of000002at7-id"),
-        (6, "000004of000002at6-id"),
-        (5, "000004of000001at5-id"),
-    ],
-)
-def test_fork_names_the_generation_that_has_its_version(version: int, expected: str) -> None:
-    stored = versions_of(
-        names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
-    )
-    assert stored.forked_generation(version) == expected
+@pytest.mark.parametrize(("version", "parent"), [(8, 3), (7, 2), (6, 2), (5, 1)])
+def test_fork_names_the_generation_that_has_its_version(version: int, parent: int) -> None:
+    assert TWICE.forked_generation(version) == f"000004of00000{parent}at{version}-id"
 
 
 def test_fork_shares_versions_that_were_stored_before_an_earlier_fork_point_and_after_that_fork() -> None:
     before = versions_of(names(FIRST, 3, 4, 5, 6), names(FORKED, 1, 2, 6), forks=(FORKED,))
     fork = before.forked_generation(3)
     after = StoredVersions(manifests=before.manifests, forks=(FORKED, fork))
-    assert current(after) == [("000002", 1), ("000002", 2), ("000001", 3)]
+    assert current(after) == [(2, 1), (2, 2), (1, 3)]
 
 
 def test_versions_are_lost_until_a_fork_has_its_own_version() -> None:
@@ -132,14 +127,6 @@ def test_fork_is_written_to_from_the_version_after_its_fork_point_on() -> None:
     assert versions_of(first, names(FORKED, 4, 5), forks=(FORKED,)).written_generations == (FIRST,)
     assert versions_of(first, names(FORKED, 6), forks=(FORKED,)).written_generations == (FIRST, FORKED)
     assert StoredVersions(manifests=(), forks=(FORKED,)).written_generations == ()
-
-
-def test_pruned_parent_shares_nothing() -> None:
-    assert current(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
-
-
-def test_generation_with_an_invalid_parent_has_no_parent() -> None:
-    assert current(versions_of(names("000002of000002at5-id", 1))) == [("000002", 1)]
 
 
 def test_fork_is_read_from_the_name_of_its_generation_and_marker() -> None:
