@@ -213,7 +213,7 @@ def settings_from(attributes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
         ("{{ env.FLAG }}", True),
     ],
 )
-def test_text_stays_a_text_even_if_it_is_a_literal_of_python(
+def test_text_like_a_literal_of_python_stays_one(
     text: str, expected: str | int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGITS", "12345")

@@ -86,9 +86,7 @@ def test_unresolved_asset_job_definition_is_what_define_asset_job_returns() -> N
     assert isinstance(job, internals.UnresolvedAssetJobDefinition)
 
 
-def test_definitions_load_context_is_set_while_dagster_loads_a_code_location(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_definitions_load_context_is_set_while_code_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "loaded.py").write_text(
         "import dagster as dg\n"
         "from deltasnap_assets.dagster_internals import DefinitionsLoadContext\n"

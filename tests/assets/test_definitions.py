@@ -280,9 +280,7 @@ assert SparkSession.getActiveSession() is None
     assert result.returncode == 0, result.stderr
 
 
-def test_broken_configuration_is_reported_when_the_code_location_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_configuration_fails_the_code_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_assets import definitions
 
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: a-b, path: /x}]", encoding="utf-8")

@@ -161,9 +161,7 @@ def test_rows_of_a_version_have_the_requested_type(project: Project, wanted: typ
 
 
 @pytest.mark.parametrize("rows", [{"rows": True}, {"row_changes": "of_version"}], ids=str)
-def test_condition_that_fails_for_a_row_of_an_arrow_input_is_a_predicate_error(
-    project: Project, rows: dict[str, Any]
-) -> None:
+def test_condition_that_fails_for_a_row_of_arrow_is_a_predicate_error(project: Project, rows: dict[str, Any]) -> None:
     metadata = {**rows, "where": "assert_true(id < 0) is null"}
     with project.merged().get_asset_value_loader() as loader, pytest.raises(PredicateError, match="is not true"):
         loader.load_asset_value(

@@ -85,9 +85,7 @@ def reader(name: str = "mirror", **options: Any) -> dg.AssetsDefinition:
     return made
 
 
-def test_first_run_of_each_asset_gets_all_rows_and_later_runs_get_the_changes_since_its_own_last_run(
-    people: Followed,
-) -> None:
+def test_first_run_of_each_asset_gets_all_rows_and_later_ones_the_changes_since_its_last_run(people: Followed) -> None:
     first, second = reader("first"), reader("second")
     assert people.read(first) == [(0, "Ann", "insert", 0), (1, "Bo", "insert", 0)]
     people.append("Cy")
@@ -155,9 +153,7 @@ def test_rolled_back_table_is_an_error_only_if_its_version_was_read(people: Foll
         people.run(late)
 
 
-def test_versions_lost_in_the_store_are_read_from_the_log_and_are_an_error_without_it(
-    people: Followed, spark: SparkSession
-) -> None:
+def test_versions_lost_in_the_store_come_from_the_log_or_are_an_error(people: Followed, spark: SparkSession) -> None:
     early, late = reader("early"), reader("late")
     people.run(early)
     people.run(late)

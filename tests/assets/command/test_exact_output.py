@@ -116,7 +116,7 @@ def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "columns"), [(100, 5), (99, 4)])
-def test_inspect_leaves_out_writers_in_a_narrow_terminal(
+def test_narrow_terminal_shows_no_writers(
     lake: Path, monkeypatch: pytest.MonkeyPatch, width: int, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -77,9 +77,7 @@ def test_redirected_output_leaves_no_file_and_is_shown_on_failure(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_warnings_are_shown_although_output_is_redirected(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warnings_are_shown_beside_output(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     prepare_terminal()
     monkeypatch.setattr("sys.stderr", os.fdopen(2, "w", closefd=False))  # as in a command
     with output_aside():

@@ -320,9 +320,7 @@ def test_versions_of_a_failed_run_are_requested_for_a_newer_commit(committed_ms:
 @pytest.mark.parametrize(
     ("unloadable", "is_repeated"), [((0, 0), False), ((1, 1), True), ((2, 9), True), ((3, 3), False)]
 )
-def test_versions_that_failed_beside_one_that_cannot_be_loaded_are_requested_again(
-    unloadable: tuple[int, int], is_repeated: bool
-) -> None:
+def test_versions_that_failed_beside_a_lost_one_are_requested(unloadable: tuple[int, int], is_repeated: bool) -> None:
     damage = condition(fault(ProblemKind.CORRUPT_COMMIT, versions=VersionRanges((unloadable,))))
     status = LogStatus(table_id="g", latest=3, versions=(1, 2), condition=damage)
     known = Known(versions=(1, 2), table_id="g")

@@ -105,7 +105,7 @@ def left_behind(unharmed: Killed, tmp_path_factory: pytest.TempPathFactory) -> l
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", one_in(14, range(MOMENTS)))
-def test_refresh_completes_what_a_killed_one_left(
+def test_refresh_completes_a_killed_one(
     moment: int, left_behind: list[Killed], unharmed: Killed, tmp_path: Path
 ) -> None:
     table = left_behind[moment].copy(tmp_path / "store")

@@ -50,7 +50,7 @@ def test_event_is_written_again_and_again_until_the_step_ends(instance: dg.Dagst
     assert progress(instance, run.run_id) == found
 
 
-def test_event_that_cannot_be_written_does_not_end_the_others(
+def test_event_that_fails_does_not_end_the_others(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, calls, third = instance.create_run_for_job(idle_job, status=STARTED), list[str](), threading.Event()

@@ -86,9 +86,7 @@ def test_schedule_starts_with_the_daemon_and_runs_the_job_of_the_table(scheduled
     assert found.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
-def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_that_stays_broken_is_a_problem_after_each_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = FollowedTable(tmp_path / "events")
     broken.write(0, 2)
     broken.damage(0)

@@ -83,9 +83,7 @@ def test_tick_and_schedule_report_that_runs_store_their_versions_elsewhere_until
 
 
 @pytest.mark.parametrize("asked", ["tick", "schedule"])
-def test_versions_of_a_store_that_was_deleted_are_requested_again(
-    asked: str, instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_versions_of_a_deleted_store_are_requested(asked: str, instance: dg.DagsterInstance, tmp_path: Path) -> None:
     table = Deployment(tmp_path / "t", instance, is_shared=True)
     assert table.tick() == [("0", "2")]
     assert table.tick() == "No new commits in events."

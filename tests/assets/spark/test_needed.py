@@ -43,9 +43,7 @@ def test_table_that_does_not_exist_needs_no_spark(tmp_path: Path, log: Path, kin
     assert reason_for_spark(settings_of(tmp_path, kind=kind)) is None
 
 
-def test_followed_table_needs_spark_only_if_large_or_configured(
-    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_followed_table_needs_spark_only_if_large(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     write_log(log.parent, {1: [add("c")]})
     read = DeltaLog.for_table(None, tmp_path / "events")

@@ -101,9 +101,7 @@ def test_project_with_a_session_unlike_ours_keeps_its_settings_and_gets_the_same
     assert settings_of(theirs) == before
 
 
-def test_rows_of_an_input_belong_to_the_session_of_the_project(
-    theirs: SparkSession, path: Path, tmp_path: Path
-) -> None:
+def test_input_rows_belong_to_the_session_of_the_project(theirs: SparkSession, path: Path, tmp_path: Path) -> None:
     project, before = Project(path, tmp_path / "store", theirs), settings_of(theirs)
     project.refresh()
     metadata = {"rows": True, "where": "at >= timestamp'2026-03-02 02:30:00Z'", "columns": ["id", "at"]}
@@ -119,9 +117,7 @@ def test_rows_of_an_input_belong_to_the_session_of_the_project(
     assert settings_of(theirs) == before
 
 
-def test_session_of_a_project_keeps_its_settings_if_a_query_fails(
-    theirs: SparkSession, path: Path, tmp_path: Path
-) -> None:
+def test_session_of_a_project_is_unchanged_if_a_query_fails(theirs: SparkSession, path: Path, tmp_path: Path) -> None:
     project = Project(path, tmp_path / "store", theirs)
     project.refresh()
     before = settings_of(theirs)

@@ -279,9 +279,7 @@ def test_wrong_path_of_a_new_table_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_run_that_fails_because_of_storage_keeps_the_last_numbers_and_is_linked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_that_fails_on_storage_keeps_numbers_and_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.errors import StorageError
     from deltasnap_core.store.writing.store_writer import StoreWriter
 

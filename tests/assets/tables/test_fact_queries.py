@@ -49,9 +49,7 @@ MANIFEST = {"version": 12, "generation": "g", "rows": 1 << 20, "base": SimpleNam
     ],
     ids=["same", "same, old", "young", "old", "clock", "base counted", "new base", "rolled back", "other log"],
 )
-def test_large_version_is_counted_once_an_hour_or_where_a_base_is_written(
-    newest: dict[str, Any], minutes: int, is_due: bool
-) -> None:
+def test_large_version_is_counted_hourly_or_with_its_base(newest: dict[str, Any], minutes: int, is_due: bool) -> None:
     manifest: Any = SimpleNamespace(**{**MANIFEST, **newest})
     assert is_count_due(KNOWN, manifest, NOW + minutes * 60_000) == is_due
     assert is_count_due(None, manifest, NOW)

@@ -114,9 +114,7 @@ def test_run_reads_the_pages_of_a_sound_checkpoint_only_if_it_stores_its_version
     assert read == [False, True]
 
 
-def test_checkpoint_of_a_forked_log_is_compared_with_the_versions_that_the_run_stores(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_checkpoint_of_a_forked_log_is_compared_with_versions_of_the_run(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     refresh(*run_of(spark, tmp_path), range(4))
     write_log(tmp_path / "events", {version: commit_actions(version, "b") for version in (3, 4)})

@@ -112,9 +112,7 @@ FEED = Metadata(id="t", configuration={"delta.enableChangeDataFeed": "true"})
         (7, ("appendOnly",), False), (7, ("changeDataFeed",), True),
     ],
 )  # fmt: skip
-def test_feed_needs_the_property_and_a_protocol_that_supports_it(
-    writer: int, features: tuple[str, ...] | None, expected: bool
-) -> None:
+def test_feed_needs_the_property_and_a_protocol(writer: int, features: tuple[str, ...] | None, expected: bool) -> None:
     table = Protocol(min_reader_version=1, min_writer_version=writer, writer_features=features)
     assert has_change_data_feed(table, FEED) is expected
     assert not has_change_data_feed(table, MAPPED)

@@ -69,7 +69,7 @@ def test_sql_keeps_all_rows_without_a_retention() -> None:
     ],
     ids=["later", "of all", "equal", "earlier", "all kept again"],
 )
-def test_sql_finds_the_tombstones_that_only_the_later_retention_lets_expire(
+def test_sql_finds_tombstones_that_a_later_retention_drops(
     before: Retention, after: Retention, times: list[int]
 ) -> None:
     assert chosen(expiring_sql(before, after, "d")) == times

@@ -196,9 +196,7 @@ def test_only_texts_that_are_one_object_are_read(spark: SparkSession, odd_texts:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_bounds_of_a_text_that_continues_after_the_json_are_not_used(
-    spark: SparkSession, tmp_path: Path, engine: EngineUse
-) -> None:
+def test_bounds_of_a_text_beyond_its_json_are_not_used(spark: SparkSession, tmp_path: Path, engine: EngineUse) -> None:
     texts = [STATS, *(STATS + end for end in (" xyz", "}", ',"x":6', ',{"x":6}', " {}", ",{}]"))]
     write_log(tmp_path, {0: [protocol(), metadata(), *(add(f"{n}", stats=text) for n, text in enumerate(texts))]})
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot

@@ -306,7 +306,7 @@ def test_both_kinds_of_files_are_read_with_the_condition(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
-def test_deletion_vector_of_rows_that_the_file_lacks_is_a_corrupt_log(
+def test_deletion_vector_beyond_its_file_is_a_corrupt_log(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
     first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
@@ -414,9 +414,7 @@ def test_file_whose_path_has_empty_parts_is_read(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.slow
-def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_skipping(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_partition_value_without_a_key_is_null_for_rows_and_for_skipping(spark: SparkSession, tmp_path: Path) -> None:
     values = {"known": {"p": "1", "q": "1"}, "missing": {}, "empty": {"p": "", "q": ""}}
     adds = [file(tmp_path, name, ids(n), partitionValues=each) for n, (name, each) in enumerate(values.items())]
     fields = schema(field("id", "long"), field("p", "string"), field("q", "integer"))

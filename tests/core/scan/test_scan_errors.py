@@ -57,9 +57,7 @@ def test_invalid_partition_value_of_an_old_type_is_an_error(spark: SparkSession,
 
 
 @pytest.mark.parametrize("where", [None, "p = 'y'", "id = 2 or p is null"], ids=str)
-def test_partition_value_under_the_name_in_another_case_is_an_error(
-    spark: SparkSession, tmp_path: Path, where: str | None
-) -> None:
+def test_partition_value_in_another_case_is_an_error(spark: SparkSession, tmp_path: Path, where: str | None) -> None:
     kinds = {"schemaString": schema(field("id", "long"), field("p", "string")), "partitionColumns": ["P"]}
     adds = [
         file(tmp_path, f"f{n}", ids(n), partitionValues=values) for n, values in enumerate(({"p": "y"}, {"P": "x"}))
@@ -121,9 +119,7 @@ def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path
         scan.take(1)
 
 
-def test_failure_of_spark_names_the_file_that_it_read(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failure_of_spark_names_its_file(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1))], schemaString=schema(field("id", "long"))).scan()
     read = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t/a%20b. SQLSTATE: KD001"
     for message, path in {read: "file:///t/a%20b", "[FAILED_READ_FILE.NO_HINT] A file.": None}.items():
@@ -309,7 +305,7 @@ def test_invalid_arguments_are_reported_before_any_read(spark: SparkSession, tmp
         ],
     ),
 )
-def test_condition_that_fails_for_a_row_is_a_predicate_error(
+def test_condition_that_fails_is_a_predicate_error(
     spark: SparkSession, tmp_path: Path, failing: tuple[str, str]
 ) -> None:
     where, reason = failing

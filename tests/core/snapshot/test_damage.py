@@ -148,9 +148,7 @@ def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(spark: SparkS
 
 
 @pytest.mark.spark  # Sail has no such setting
-def test_no_pattern_of_the_session_for_names_skips_files_of_a_table_its_log_or_a_store(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_no_pattern_of_the_session_skips_files_of_a_table_log_or_store(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "t", with_commits=False)
     (tmp_path / "rows").mkdir()
     pq.write_table(pa.table({"id": [5]}), tmp_path / "rows" / "a.parquet")
@@ -168,7 +166,7 @@ def test_no_pattern_of_the_session_for_names_skips_files_of_a_table_its_log_or_a
 
 
 @pytest.mark.parametrize("style", ["classic", "v2-json-sidecars"])
-def test_file_that_vanishes_between_listing_and_reading_is_skipped(
+def test_file_that_vanishes_after_listing_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle
 ) -> None:
     file = make_table(tmp_path, style=style)

@@ -110,9 +110,7 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("nothing_kept")
-def test_counts_of_a_large_table_are_cached_across_versions_until_closed(
-    spark: SparkSession, table: Path, clock: FixedClock
-) -> None:
+def test_counts_of_a_large_table_are_cached_until_closed(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     options = SnapshotOptions(engine="spark", cached_counts_from=0)
     log = DeltaLog.for_table(spark, table, clock=clock, options=options)
     kept = [f"In-memory table `Delta Table Counts #2 - {log.path}`"]

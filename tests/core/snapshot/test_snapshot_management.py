@@ -180,7 +180,7 @@ def test_scans_know_the_totals_after_a_count(table: Table) -> None:
     assert found == [None, (2, 15), (2, 15)]
 
 
-def test_fresh_snapshot_is_returned_immediately_and_updated_in_the_background(
+def test_fresh_snapshot_is_returned_and_updated_in_the_background(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.commit(0)

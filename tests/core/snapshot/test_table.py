@@ -288,9 +288,7 @@ def test_rows_in_parts_equal_those_at_once(spark: SparkSession, events: Path, mo
 
 
 @pytest.mark.spark
-def test_times_are_in_utc_whatever_the_zone_of_the_session(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_are_in_utc_in_any_session(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     inner = pa.array([{"t": noon, "l": [noon], "m": [(noon, noon)]}], type=pa.struct(
         [("t", UTC_TIME), ("l", pa.list_(UTC_TIME)), ("m", pa.map_(UTC_TIME, UTC_TIME))]

@@ -152,9 +152,7 @@ def test_replaced_file_is_seen_in_a_storage_that_remembers_sizes(tmp_path: Path)
 
 
 @pytest.mark.spark  # a server
-def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
-    s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_s3_listing_starts_at_the_name_and_is_lazy(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage("s3://lake/paged", s3_options)
     for version in range(11):
         storage.write(f"{version:020d}.json")
@@ -218,7 +216,7 @@ NO_RETRIES = {"retries": {"max_attempts": 0}}
         ("file:///lake", {"token": "t"}, {}),
     ],
 )
-def test_only_s3_gets_limits_and_only_local_files_get_no_options(
+def test_only_s3_gets_limits_and_local_files_nothing(
     url: str, options: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert options_of(url, options) == expected

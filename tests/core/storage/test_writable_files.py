@@ -80,9 +80,7 @@ def test_file_is_written_read_listed_and_deleted(root: str) -> None:
 
 
 @pytest.mark.parametrize("fails", ["write_bytes", "replace"])
-def test_failed_write_keeps_the_old_file_and_leaves_no_temporary_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
-) -> None:
+def test_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     files, write = WritableFiles(to_url(tmp_path)), Path.write_bytes
     files.write(f"{to_url(tmp_path)}/old.json", b"1")
 

@@ -122,9 +122,7 @@ def test_rolled_back_log_excludes_later_versions(table: Path, store: SnapshotSto
     assert files_of(store, 6) == expected_files(6, after=4)
 
 
-def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
-    tmp_path: Path, table: Path, store: SnapshotStore
-) -> None:
+def test_rolled_back_log_is_recorded_without_spark(tmp_path: Path, table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 6)
     restore(table, 4)
     small = SnapshotStore.open(None, tmp_path / "store")
@@ -205,7 +203,7 @@ class SwappedLogStore:
 @pytest.mark.thorough
 @pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
 @pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
-def test_log_replaced_during_a_read_commits_nothing(
+def test_log_replaced_meanwhile_adds_nothing(
     table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
 ) -> None:
     store.write_range("events", log_of(table), 0, 1)

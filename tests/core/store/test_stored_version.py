@@ -130,9 +130,7 @@ def test_driver_counts_a_file_that_a_checkpoint_has_twice(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("style", one_in(3, STYLES))
-def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
-    spark: SparkSession, tmp_path: Path, style: CheckpointStyle
-) -> None:
+def test_views_agree_on_a_file_that_appears_twice(spark: SparkSession, tmp_path: Path, style: CheckpointStyle) -> None:
     write_table(tmp_path / "t", style)
     delta_log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark"))
     store = SnapshotStore.open(spark, tmp_path / "store", engine="spark")

@@ -24,7 +24,7 @@ HOUR = 3_600_000
         ([0, 100], 2, 103, False),
     ],
 )
-def test_table_is_stale_after_three_pauses_or_the_configured_time(
+def test_table_is_stale_after_three_pauses_or_a_limit(
     times: list[int], hours: float | None, now: int, passed: bool
 ) -> None:
     facts = KnownTableFacts(commit_times_ms=[time * HOUR for time in times], now_ms=now * HOUR)

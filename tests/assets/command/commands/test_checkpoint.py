@@ -92,7 +92,7 @@ def test_command_rejects_unknown_features_by_name(
     assert "the writer features strange" in reported["error"]
 
 
-def test_command_reports_a_missing_table(
+def test_missing_table_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

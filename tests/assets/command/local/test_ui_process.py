@@ -91,18 +91,14 @@ def running(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_ui_in_the_background_ends_on_a_signal_with_all_its_processes(
-    number: signal.Signals, running: subprocess.Popen[bytes]
-) -> None:
+def test_ui_in_the_background_ends_with_its_processes(number: signal.Signals, running: subprocess.Popen[bytes]) -> None:
     running.send_signal(number)
     assert running.wait() == 0
     while processes_of(running.pid):
         time.sleep(0.2)
 
 
-def test_second_ui_on_the_port_is_one_line_and_the_first_one_goes_on(
-    folder: Path, port: int, running: subprocess.Popen[bytes]
-) -> None:
+def test_second_ui_on_a_port_is_one_line_beside_it(folder: Path, port: int, running: subprocess.Popen[bytes]) -> None:
     (folder / "ui.log").write_bytes(b"")
     assert ui(folder, port).wait() == 1
     lines = [line for line in (folder / "ui.log").read_text(encoding="utf-8").splitlines() if "error" in line]

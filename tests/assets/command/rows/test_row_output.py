@@ -151,9 +151,7 @@ def test_row_too_wide_for_the_terminal_is_a_list_of_values(terminal: Terminal) -
 
 
 @pytest.mark.parametrize(("columns", "is_list"), [(6, False), (7, True)])
-def test_table_has_eight_characters_for_each_column_of_a_terminal(
-    columns: int, is_list: bool, terminal: Terminal
-) -> None:
+def test_table_has_eight_characters_for_each_column(columns: int, is_list: bool, terminal: Terminal) -> None:
     with redirect_stdout(terminal):
         write_rows(pa.table({f"c{number}": [number] for number in range(columns)}), "table", None)
     assert ("row 1" in terminal.getvalue()) == is_list
@@ -237,9 +235,7 @@ def test_full_disk_is_reported_with_the_name_of_the_file(form: RowFormat) -> Non
     [(None, None, "table"), (None, "x.csv", "csv"), (None, "x.JSONL", "json"), (None, "x.parquet", "parquet"),
      (None, "x", "table"), ("json", "x.csv", "json")],
 )  # fmt: skip
-def test_format_follows_the_ending_of_the_file(
-    form: RowFormat | None, name: str | None, expected: str, tmp_path: Path
-) -> None:
+def test_format_follows_the_ending(form: RowFormat | None, name: str | None, expected: str, tmp_path: Path) -> None:
     assert row_destination(form, None if name is None else tmp_path / name, None).form == expected
 
 

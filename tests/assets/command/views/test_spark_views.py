@@ -250,9 +250,7 @@ CHANGED = pa.table({"id": [7, 8, 9], "_commit_version": [1, 0, 2]})
 NO_OPTIONS = {"key": None, "net": False, "where": None, "columns": None}
 
 
-def test_changes_are_ordered_by_version_and_cut_at_the_limit(
-    monkeypatch: pytest.MonkeyPatch, two_versions: str
-) -> None:
+def test_changes_are_in_order_of_versions_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, two_versions: str) -> None:
     found = answered(monkeypatch, log := Answering(CHANGED), "changes", two_versions, 0, 1, "--format", "csv", "-n", 2)
     assert found.stdout == "id,_commit_version\n8,0\n7,1\n"
     assert log.asked == [("changes", 0, 1, NO_OPTIONS), ("at most", 3)]

@@ -245,9 +245,7 @@ def test_failed_message_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat) -> N
     assert len(chat.taken()) == 2
 
 
-def test_rejected_message_does_not_block_others_and_is_sent_again(
-    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rejected_message_is_sent_after_the_others(tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = Fleet(tmp_path, chat.url, "a", "b", "c")
     for table in ("a", "b", "c"):
         fleet.note(ERROR, table=table)
@@ -319,7 +317,7 @@ def test_slow_service_gets_the_rest_a_tick_later(tmp_path: Path, chat: Chat, mon
     assert sorted(text[6] for text in chat.taken()) == [*"abcde"]
 
 
-def test_messages_that_a_slow_service_rejects_do_not_keep_others_back(
+def test_rejections_of_a_slow_service_keep_none_back(
     tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(tmp_path, chat.url, *"abcdef")
@@ -438,7 +436,7 @@ def test_materialized_table_is_reported_if_the_store_was_deleted(fleet: Fleet, c
     assert "the store has no record of it" in chat.texts[0]
 
 
-def test_table_whose_store_cannot_be_read_does_not_block_others(
+def test_table_with_an_unreadable_store_blocks_none(
     tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(tmp_path, chat.url, "events", "other")

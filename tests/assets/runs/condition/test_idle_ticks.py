@@ -46,9 +46,7 @@ def condition_of(ticks: Ticks) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_recreated", [True, False])
-def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
-    tmp_path: Path, is_recreated: bool
-) -> None:
+def test_checks_of_a_replaced_log_do_not_count_before_its_run_started(tmp_path: Path, is_recreated: bool) -> None:
     ticks, path = followed(tmp_path / "t"), tmp_path / "t"
     ticks.store_versions(range(4), computed=True)
     record(ticks.store, ticks.table, PollFindings(checked_version=3))
@@ -84,7 +82,7 @@ def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
+def test_each_tick_fails_without_a_readable_store_and_reads_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
@@ -140,7 +138,7 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
 
 
 @pytest.mark.slow
-def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_an_hour(
+def test_endless_poll_fails_its_ticks_and_starts_again_in_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")

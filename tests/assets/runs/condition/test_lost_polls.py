@@ -97,7 +97,7 @@ def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Los
 
 
 @pytest.mark.slow
-def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(
+def test_refresh_finds_an_error_of_a_check_whose_record_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_driver_bases(monkeypatch)

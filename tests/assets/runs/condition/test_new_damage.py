@@ -137,9 +137,7 @@ def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repa
 @pytest.mark.parametrize(
     ("store", "folder"), [("lake", "lake_tables/events"), ("lake", "lake/events"), ("lake/events/store", "lake/events")]
 )
-def test_failure_of_a_table_below_or_beside_the_store_is_not_a_failure_of_the_store(
-    tmp_path: Path, store: str, folder: str
-) -> None:
+def test_failure_of_a_table_near_the_store_is_not_one_of_the_store(tmp_path: Path, store: str, folder: str) -> None:
     table = FollowedTable(tmp_path / folder, storage=tmp_path / store)
     table.write(0, 1)
     failure = StorageError(path=f"{log_of(table.table).log_path}/{0:020}.json", reason="timeout")

@@ -187,9 +187,7 @@ def test_number_of_a_check_may_be_absent() -> None:
     assert (found.stale_after_ms, [each.severity for each in found.problems["fresh_table"]]) == (None, ["warning"])
 
 
-def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_poll_of_another_process_is_kept_beside_checks_of_a_run(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     record(table.store, table.table, PollFindings(latest_version=2))
     points = LastPolls.points
 

@@ -372,7 +372,7 @@ def test_stored_versions_after_the_last_common_one_are_not_of_this_log() -> None
     [((0, 1, 2, 3), ((1, 2),)), ((0, 1), ((1, 1),)), ((3,), ())],
     ids=["stored", "one is stored", "pruned"],
 )
-def test_stored_versions_shown_as_failed_are_materialized_again(
+def test_versions_shown_as_failed_are_done_again(
     in_store: tuple[int, ...], expected: tuple[tuple[int, int], ...]
 ) -> None:
     done = frozenset({0, 1, 2, 3})

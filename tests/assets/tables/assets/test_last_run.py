@@ -29,9 +29,7 @@ def manifests(tmp_path: Path) -> dict[int, VersionManifest]:
     return {each.version: each for each in table.read_manifests([*table.current_names().values()])}
 
 
-def test_version_that_was_read_is_identified_by_its_generation_and_commit(
-    manifests: dict[int, VersionManifest],
-) -> None:
+def test_version_that_was_read_has_a_generation_and_a_commit(manifests: dict[int, VersionManifest]) -> None:
     read = ReadVersion.of(manifests[1])
     assert (read.version, read.generation) == (1, GENERATION)
     assert len(read.commit or "") >= 32
@@ -265,7 +263,7 @@ def test_changes_of_a_version_begin_at_the_one_before() -> None:
     }
 
 
-def test_input_since_the_last_run_reads_up_to_one_version_of_another_partitioning(
+def test_input_since_the_last_run_reads_up_to_another_partitioning(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer: Any = Consumer(table, 2)

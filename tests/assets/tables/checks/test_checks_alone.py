@@ -117,7 +117,7 @@ def test_check_of_unreadable_versions_fails_with_the_reason(table: Table, monkey
 
 
 @pytest.mark.parametrize(("error", "text"), [(KeyError("x"), f"{FAILED_TO_RUN}KeyError: 'x'"), (OUTAGE, str(OUTAGE))])
-def test_check_that_raises_is_an_error_of_the_table(
+def test_check_that_raises_is_an_error(
     table: Table, error: Exception, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def segment(*_: object) -> None:

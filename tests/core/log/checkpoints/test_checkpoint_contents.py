@@ -103,7 +103,7 @@ NUMBER = pa.struct([("x", pa.int64())])
 
 @pytest.mark.parametrize("column", ["add", "remove", "sidecar", "protocol", "metaData", "txn", "domainMetadata"])
 @pytest.mark.parametrize(("kind", "value", "message"), [(pa.string(), "x", "struct"), (NUMBER, {"x": 1}, "no such")])
-def test_column_of_actions_without_identifying_fields_is_an_error(
+def test_column_without_identifying_fields_is_an_error(
     column: str, kind: pa.DataType, value: Any, message: str
 ) -> None:
     schema, store = pa.schema([*(field for field in SCHEMA if field.name != column), (column, kind)]), MemoryLogStore()
@@ -211,7 +211,7 @@ SAME: Action = {"sidecar": {"path": f"{LOG_PATH}/_sidecars/one%2Eparquet"}}
         ([V3, ONE, {"remove": {"path": "x"}}], "expected all file actions in sidecars"),
     ],
 )
-def test_a_v2_checkpoint_must_state_its_version_and_contain_each_action_once(
+def test_v2_checkpoint_must_state_its_version_and_have_actions_once(
     actions: list[Action], reason: str, form: Any
 ) -> None:
     store = MemoryLogStore()
@@ -378,7 +378,7 @@ def test_a_broken_checkpoint_raises_an_error_that_names_the_file(data: bytes, re
         pytest.param(("stats_parsed",), [{"path": "x", "stats_parsed": {}}], False, id="struct alone"),
     ],
 )
-def test_json_statistics_count_only_if_every_file_has_them(
+def test_json_statistics_of_all_files_count(
     fields: tuple[str, ...], rows: list[dict[str, Any]], has_stats: bool
 ) -> None:
     types = {"stats": pa.string(), "stats_parsed": STATS}

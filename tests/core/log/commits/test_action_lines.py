@@ -60,7 +60,7 @@ def files_of(lines: pa.Table) -> list[tuple[str, int | None]]:
     ],
 )
 @pytest.mark.parametrize("neighbour", [b"", b'{"remove":{"path":"z","path":"z"}}'], ids=["alone", "among others"])
-def test_an_unambiguous_line_is_read(
+def test_clear_line_is_read(
     line: bytes, action: str | None, files: list[tuple[str, int | None]], neighbour: bytes
 ) -> None:
     lines = lines_of(line, neighbour)

@@ -65,7 +65,7 @@ def test_line_separators_inside_strings_do_not_end_a_line() -> None:
     ],
 )
 @pytest.mark.parametrize("is_large", [False, True], ids=["in memory", "streamed"])
-def test_a_broken_line_raises_an_error_that_names_file_and_line(
+def test_broken_line_is_an_error_with_file_and_line(
     broken: bytes, is_large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_large:

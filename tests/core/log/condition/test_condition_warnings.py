@@ -162,9 +162,7 @@ def test_condition_warns_of_negative_numbers_in_commits(
 
 @pytest.mark.parametrize("style", ["classic", "multipart", "v2-json", "v2-parquet-sidecars"])
 @pytest.mark.parametrize("fields", NEGATIVE.values(), ids=NEGATIVE)
-def test_condition_warns_of_negative_numbers_in_a_checkpoint(
-    tmp_path: Path, style: CheckpointStyle, fields: dict[str, Any]
-) -> None:
+def test_negative_numbers_in_a_checkpoint_warn(tmp_path: Path, style: CheckpointStyle, fields: dict[str, Any]) -> None:
     log = write_log(tmp_path / "t", {2: [add("b")]})
     write_checkpoint(log, 1, style, [*FIRST, add("a", **fields), add("c"), remove("d")])
     assert warned(condition(tmp_path / "t")) == [ProblemKind.NEGATIVE_NUMBER]
@@ -256,9 +254,7 @@ def test_condition_warns_of_a_hint_at_one_file_where_the_checkpoint_has_parts(tm
         ({"v2Checkpoint": {"path": "4.checkpoint.x.json"}}, "in the file 4.checkpoint.x.json"),
     ],
 )
-def test_condition_warns_of_a_hint_at_another_form_of_the_checkpoint(
-    tmp_path: Path, hint: dict[str, Any], reported: str | None
-) -> None:
+def test_hint_at_another_form_of_checkpoint_warns(tmp_path: Path, hint: dict[str, Any], reported: str | None) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, **hint}))
     found = condition(tmp_path / "t")

@@ -254,9 +254,7 @@ def test_condition_reads_the_pages_of_a_checkpoint_that_replaced_the_listed_one(
     assert found.checkpoint == table.list().newest_checkpoint != listing.newest_checkpoint
 
 
-def test_checkpoint_that_is_replaced_while_its_pages_are_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoint_that_is_replaced_while_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = make_log(tmp_path / "t", 40, checkpoint=40) / checkpoint_file(40)
     read_pages, pending = read_every_page, [file]
 
@@ -321,7 +319,7 @@ def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already
 @pytest.mark.parametrize(
     ("removed", "loadable"), [((2,), (0, 1, 5, 6)), ((1, 2), (0, 5, 6)), ((), (0, 1, 2, 3, 4, 5, 6))]
 )
-def test_older_checkpoint_is_read_if_it_must_replace_commits(
+def test_older_checkpoint_replaces_lost_commits(
     tmp_path: Path, removed: Sequence[int], loadable: Sequence[int]
 ) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=5)

@@ -321,7 +321,7 @@ def test_version_exists_within_the_range(version: int, options: dict[str, bool],
         pytest.param([checkpoint(4, parts=2, missing=[2]), commits(4, 5)], (), id="incomplete checkpoint"),
     ],
 )
-def test_reconstructable_versions_have_a_checkpoint_or_all_their_commits(
+def test_loadable_versions_have_a_checkpoint_or_all_commits(
     files: list[list[object]], expected: tuple[int, ...]
 ) -> None:
     assert DeltaHistoryManager(MemoryLogStore(*files), LOG_PATH).reconstructable_versions() == expected  # type: ignore[arg-type]

@@ -321,9 +321,7 @@ def test_measures_are_cached_until_they_are_released(
     measure_files(reader, log, None, partitions=None).release()  # there is nothing to release
 
 
-def test_files_of_small_and_large_commits_are_all_counted(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_all_commits_are_counted(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1000)
     write_log(tmp_path, {0: [protocol(), metadata(), add("a")], 1: [add(f"b{number}") for number in range(20)]})
     table = TableLog.for_path(tmp_path)

@@ -63,9 +63,7 @@ def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
-def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
-    spark: SparkSession, tmp_path: Path, feed: bool
-) -> None:
+def test_files_of_other_partitions_are_opened_only_for_pairs(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     files = {
         name: file(tmp_path, name, ids(number, 10), partitionValues={"text": name[0]})
         for number, name in enumerate(["a0", "b0", "a1", "b1"])

@@ -226,9 +226,7 @@ IRREGULAR: dict[str, list[list[str]]] = {
 
 
 @pytest.mark.spark
-def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_without_the_log(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_changes_of_an_irregular_log_are_the_difference_of_its_versions(spark: SparkSession, tmp_path: Path) -> None:
     table, commits = tmp_path / "t", [*zip_longest(*IRREGULAR.values(), fillvalue=())]
     id_of = {f"{case}{name}": 10 * case + number for case in range(len(IRREGULAR)) for number, name in enumerate("ab")}
     files = {path: file(table, path, ids(number)) for path, number in id_of.items()}

@@ -34,7 +34,7 @@ def test_row_changes_of_deltalake_match_a_full_comparison(spark: SparkSession, t
 
 
 @pytest.mark.parametrize("seed", range(TABLES // 2))
-def test_row_changes_of_a_table_with_deletion_vectors_match_a_full_comparison(
+def test_row_changes_with_deletion_vectors_match_a_full_comparison(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     assert_no_row_wrong(spark, written_by_hand(tmp_path / "t", seed), seed)

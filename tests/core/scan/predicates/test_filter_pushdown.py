@@ -116,9 +116,7 @@ def columns(mode: str = "none") -> TableColumns:
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", one_in(3, ["x", "s.y", "s.t.z"]))
-def test_rows_with_nan_are_kept_although_the_statistics_of_their_writer_ignore_nan(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_rows_with_nan_are_kept_if_statistics_ignore_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
     nested = [{"y": value, "t": {"z": value}} for value in (NAN, 3.0)]
     inner = pa.struct([("y", pa.float32()), ("t", pa.struct([("z", pa.float64())]))])
     write_deltalake(tmp_path, pa.table({"id": [1, 2], "x": [NAN, 3.0], "s": pa.array(nested, inner)}))

@@ -34,7 +34,7 @@ def problems(tables: MetadataTables) -> dict[str, tuple[Any, ...]]:
     return {row.path: (row.problem, row.certain, row.size, row.listed_size) for row in tables.file_problems().collect()}
 
 
-def test_live_files_and_deletion_vectors_that_are_missing_or_have_the_wrong_size_are_listed(
+def test_live_files_and_vectors_that_are_missing_or_of_wrong_size_are_listed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     zero = "0" * 20

@@ -325,9 +325,7 @@ def test_vacuum_is_summed_by_age_and_bytes_are_exact_beyond_64_bits(spark: Spark
 
 
 @pytest.mark.parametrize(("expired_ms", "version"), [(3_999, None), (4_000, 4), (5_500, 5), (99_000, 6)])
-def test_versions_lose_files_up_to_the_last_commit_that_removed_one(
-    spark: SparkSession, expired_ms: int, version: int | None
-) -> None:
+def test_versions_lose_files_up_to_the_last_removal(spark: SparkSession, expired_ms: int, version: int | None) -> None:
     time = datetime.fromtimestamp(expired_ms / 1000, UTC)
     kept = datetime.fromtimestamp(100, UTC)
     candidates = spark.createDataFrame(

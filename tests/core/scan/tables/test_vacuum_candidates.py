@@ -121,9 +121,7 @@ def test_one_unresolved_path_protects_all_files(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.spark
-def test_live_files_and_their_deletion_vectors_are_needed_in_any_spelling_and_normal_form(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_live_files_and_their_vectors_are_needed_in_any_spelling_and_form(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "events"
     count = len(spellings(table, ""))
     names = [f"Day=1/part {number}.parquet" for number in range(count)]
@@ -341,9 +339,7 @@ def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: 
 
 
 @pytest.mark.spark
-def test_keys_of_an_object_store_are_protected_literally_and_as_read_by_hadoop(
-    spark: SparkSession, s3_options: dict[str, Any]
-) -> None:
+def test_object_keys_are_protected_literally_and_as_by_hadoop(spark: SparkSession, s3_options: dict[str, Any]) -> None:
     import fsspec
 
     s3, table = fsspec.filesystem("s3", **s3_options), "lake/vacuumed/events"

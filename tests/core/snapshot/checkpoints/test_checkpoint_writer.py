@@ -129,7 +129,7 @@ def test_folder_without_log_is_not_a_table(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.spark
-def test_checkpoint_that_differs_from_its_version_is_deleted(
+def test_checkpoint_unlike_its_version_is_gone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path)
@@ -174,9 +174,7 @@ def test_one_changed_field_is_a_difference(
         ("requireCheckpointProtectionBeforeVersion", "all"),
     ],
 )
-def test_invalid_property_that_decides_what_is_written_is_an_error(
-    name: str, value: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_invalid_property_of_writers_is_an_error(name: str, value: str, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={f"delta.{name}": value})
     before = names(log)
     with pytest.raises(CorruptLogError, match=f"delta.{name}="):

@@ -106,7 +106,7 @@ def test_table_without_a_poll_is_unknown(tmp_path: Path) -> None:
         ((WARNING, ERROR), "broken", "Version 3 is lost.", "Restore it."),
     ],
 )
-def test_condition_comes_from_the_last_poll(
+def test_last_poll_decides(
     tmp_path: Path, problems: tuple[Problem, ...], condition: str, reason: str, advice: str
 ) -> None:
     store = polled(tmp_path, problems=problems)

@@ -81,7 +81,7 @@ def test_log_copied_without_times_is_the_same_at_one_read(stored: StoredTable) -
 @pytest.mark.parametrize("fork", [0, 4, LAST - 1])
 @pytest.mark.parametrize("last", [LAST, LAST + 3])
 @pytest.mark.parametrize("touched", [0, 777], ids=["times kept", "times lost"])
-def test_restored_log_with_new_commits_forked_at_the_last_common_version(
+def test_restored_log_forked_at_the_last_common_version(
     stored: StoredTable, fork: int, last: int, touched: int
 ) -> None:
     common = compared(stored, other_after(fork, last, touched=touched))

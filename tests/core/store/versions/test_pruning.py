@@ -34,7 +34,7 @@ def current(stored: StoredTable) -> list[int]:
     return [name.version for name in stored.stored_versions().current]
 
 
-def test_report_of_a_second_prune_names_the_versions_of_an_interrupted_one(
+def test_second_prune_reports_versions_of_an_interrupted_one(
     stored: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = WritableFiles.delete

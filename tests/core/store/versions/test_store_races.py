@@ -97,7 +97,7 @@ def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(table: Pa
 
 
 @pytest.mark.slow
-def test_versions_that_are_compared_are_of_one_generation(
+def test_compared_versions_have_one_generation(
     table: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write_range("events", log_of(table), 0, 3)

@@ -49,9 +49,7 @@ CURRENT = {
 
 
 @pytest.mark.parametrize(("stored", "expected"), CURRENT.values(), ids=CURRENT)
-def test_versions_are_those_of_the_newest_generation_and_shared_ones(
-    stored: StoredVersions, expected: list[tuple[int, int]]
-) -> None:
+def test_versions_are_the_newest_and_those_they_share(stored: StoredVersions, expected: list[tuple[int, int]]) -> None:
     assert current(stored) == expected
 
 

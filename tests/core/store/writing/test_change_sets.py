@@ -37,9 +37,7 @@ POLICY = ChangePolicy(base_fraction=0.25, least_rows=100, fan_in=4)
     ("base_rows", "change_rows", "expected"),
     [(0, 99, False), (0, 100, True), (1000, 249, False), (1000, 250, True), (100, 100, True)],
 )
-def test_base_is_due_at_the_fraction_but_not_below_the_minimum(
-    base_rows: int, change_rows: int, expected: bool
-) -> None:
+def test_base_is_due_at_the_fraction_from_the_minimum_on(base_rows: int, change_rows: int, expected: bool) -> None:
     assert POLICY.is_base_due(base_rows=base_rows, change_rows=change_rows) is expected
 
 

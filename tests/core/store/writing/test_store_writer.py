@@ -126,18 +126,14 @@ def test_damaged_commit_with_a_checkpoint_counts_as_missing(
     assert store.computed_state("t", 4).size_in_bytes == 90
 
 
-def test_damaged_commit_without_a_checkpoint_stores_nothing(
-    store: SnapshotStore, log: DeltaLog, tmp_path: Path
-) -> None:
+def test_damaged_commit_without_checkpoint_stores_nothing(store: SnapshotStore, log: DeltaLog, tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log" / commit_file(2)).write_bytes(b"garbage {")
     with pytest.raises(CorruptLogError, match=r"2\.json, line 1"):
         store.write_range("t", log, 0, 3)
     assert store.versions("t") == []
 
 
-def test_version_after_a_move_to_another_file_system_removes_a_file_with_an_absolute_path(
-    store: SnapshotStore, tmp_path: Path
-) -> None:
+def test_version_after_a_move_elsewhere_removes_a_file_with_a_whole_path(store: SnapshotStore, tmp_path: Path) -> None:
     commits = {0: [protocol(), metadata(), add("/abs/a"), add("b")], 1: [remove("/abs/a")], 2: [remove("b")]}
     folder = write_log(tmp_path / "t", commits)
     store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 0)
@@ -160,9 +156,7 @@ def test_version_that_lost_its_file_is_written_again(store: SnapshotStore, log: 
     assert store.read_arrow("t", 1).num_rows == 3
 
 
-def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
-    store: SnapshotStore, log: DeltaLog
-) -> None:
+def test_version_without_a_manifest_is_written_after_those_before_it(store: SnapshotStore, log: DeltaLog) -> None:
     store.write_range("t", log, 0, 3)
     stored = store.table("t")
     stored.storage.delete([stored.manifest_url(store.table("t").current_names()[3])])
@@ -177,9 +171,7 @@ def test_generation_is_named_after_the_table_at_its_first_version(store: Snapsho
     assert {name.generation for name in store.table("t").current_names().values()} == {"000001-first"}
 
 
-def test_only_a_generation_that_forked_begins_with_a_marker(
-    store: SnapshotStore, log: DeltaLog, tmp_path: Path
-) -> None:
+def test_only_a_forked_generation_begins_with_a_marker(store: SnapshotStore, log: DeltaLog, tmp_path: Path) -> None:
     stored = store.table("t")
     store.write_range("t", log, 0, 3)
     assert stored.stored_versions().forks == ()
@@ -213,9 +205,7 @@ def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypat
 
 
 @pytest.mark.parametrize("statistics", [True, False])
-def test_checkpoint_without_the_size_of_a_file_is_damaged(
-    store: SnapshotStore, tmp_path: Path, statistics: bool
-) -> None:
+def test_checkpoint_without_the_size_of_a_file_is_wrong(store: SnapshotStore, tmp_path: Path, statistics: bool) -> None:
     folder = write_log(tmp_path / "t", {0: [protocol(), metadata()]})
     (checkpoint,) = write_checkpoint(folder, 1, "classic", [protocol(), metadata(), add("a", size=None)])  # type: ignore[arg-type]
     pq.write_table(pq.read_table(checkpoint), checkpoint, write_statistics=statistics)
