@@ -84,7 +84,7 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
         "modified_at": time_value(segment.last_commit_timestamp),
         "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
         "checkpoint_version": _optional_text(None if checkpoint.is_empty else f"{checkpoint.version}"),
-        "checkpoint_kind": _optional_text(None if checkpoint.is_empty else checkpoint.kind),
+        "checkpoint_kind": _optional_text(checkpoint.kind),
         "files_to_read": dg.MetadataValue.int(len(segment.files)),
         "dagster/size_bytes": dg.MetadataValue.int(segment.size_in_bytes),
         "compactions": _plotted_unless_zero(len(segment.compactions)),
