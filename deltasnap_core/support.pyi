@@ -89,7 +89,7 @@ from .scan.search.blame import (
 )
 from .scan.search.judge import Judgement as Judgement
 from .scan.search.known_versions import KnownVersions as KnownVersions
-from .scan.tables.column_trends import ColumnTrend as ColumnTrend, Extreme as Extreme
+from .scan.tables.column_trends import ColumnTrend as ColumnTrend, Extreme as Extreme, Trends as Trends
 from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.storage_bill import StorageClass as StorageClass
 from .scan.tables.vacuum_summary import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.quantities import HOUR_MS
+from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.data_version import last_data_change
@@ -28,7 +28,7 @@ from deltasnap_core import (
     VersionNotFoundError,
 )
 from deltasnap_core.errors import StoredVersionNotFoundError
-from deltasnap_core.support import ColumnTrend, DataChange, EngineUse, LogListing, SparkProvider
+from deltasnap_core.support import DataChange, EngineUse, LogListing, SparkProvider, Trends
 
 
 class RunSnapshots:
@@ -61,7 +61,7 @@ class RunSnapshots:
         self._engine: EngineUse = engine or settings.spark.engine
         self.versions = HeldVersions(settings, sessions, self._engine)
         self._data_changes: dict[tuple[str, int], DataChange] = {}
-        self._trends: dict[tuple[str, int, int | None], tuple[ColumnTrend, ...]] = {}
+        self._trends: dict[tuple[str, int], tuple[Trends, Trends]] = {}
         self.conditions = RunConditions(settings, self.versions, self.listing)
         self.facts = FactQueries(self.versions)
 
@@ -154,17 +154,16 @@ class RunSnapshots:
             return Compaction.exact(self.store.tables(table.name, manifest).optimize_candidate_values())
         return self.facts.of(table).files.compaction
 
-    def column_trends(self, table: TableSettings, version: int, *, hours: int | None = None) -> tuple[ColumnTrend, ...]:
+    def column_trends(self, table: TableSettings, version: int) -> tuple[Trends, Trends]:
         """Return the nulls and the extremes of the columns of a stored version, from one pass over its files.
 
-        hours: only of the files written in as many hours before its commit; None: of all.
+        Those of all files, and of the files written in the 24 hours before its commit.
         """
-        key = (table.name, version, hours)
-        if key not in self._trends:
+        if (table.name, version) not in self._trends:
             manifest = self.versions.manifests(table.name, [version])[version]
-            since_ms = None if hours is None else manifest.timestamp - hours * HOUR_MS
-            self._trends[key] = self.store.tables(table.name, manifest).column_trend_values(since_ms)
-        return self._trends[key]
+            tables = self.store.tables(table.name, manifest)
+            self._trends[table.name, version] = tables.column_trend_values_since(manifest.timestamp - DAY_MS)
+        return self._trends[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

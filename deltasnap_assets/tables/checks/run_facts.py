@@ -111,11 +111,11 @@ class RunFacts:
 
     @property
     def columns(self) -> tuple[ColumnTrend, ...]:
-        return self.snapshots.column_trends(self.table, self.newest)
+        return self.snapshots.column_trends(self.table, self.newest)[0]
 
     @property
     def new_columns(self) -> tuple[ColumnTrend, ...]:
-        return self.snapshots.column_trends(self.table, self.newest, hours=24)
+        return self.snapshots.column_trends(self.table, self.newest)[1]
 
     @property
     def columns_version(self) -> int:

@@ -46,8 +46,7 @@ _BOUNDS = ("minValues", "maxValues")
 _CUT_BYTES = 32
 _ROUNDED = Decimal(10**15)
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
-_FILES_AT_ONCE = 5_000
-_ROWS_OF_SPARK_AT_ONCE = 50_000
+_COLUMNS_AT_ONCE, _COLUMNS_OF_SPARK_AT_ONCE = 160_000, 1_600_000  # of all files together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,28 +97,31 @@ def _text(value: Extreme | None) -> str | None:
     return None if value is None else str(value)
 
 
-def column_trends(columns: TableColumns, files: Rows, since_ms: int | None = None) -> tuple[ColumnTrend, ...]:
-    """Return the trend of each column that is no struct, in schema order.
+Trends: TypeAlias = tuple[ColumnTrend, ...]
 
-    files: with TREND_COLUMNS. since_ms: only files written after this time count; None: all.
+
+def column_trends(columns: TableColumns, files: Rows, since_ms: int | None = None) -> tuple[Trends, Trends]:
+    """Return the trend of each column that is no struct, in schema order: in all files, and in the new ones.
+
+    files: with TREND_COLUMNS. since_ms: new files were written after this time; None: none is new.
     """
-    if since_ms is not None:
-        recent = pc.field("modificationTime") > since_ms
-        files = files.filter(recent if isinstance(files, pa.Table) else f"modificationTime > {since_ms}")
-    leaves = columns.leaves
-    totals, count = [_Total(column) for column in leaves], _Count()
-    for piece in _pieces(files):
-        for start in range(0, piece.num_rows, _FILES_AT_ONCE):
-            _add(piece.slice(start, _FILES_AT_ONCE), totals, count)
-    return tuple(total.trend(name, count) for name, total in zip(distinct_names(leaves), totals, strict=True))
+    every, new = _Totals(columns), _Totals(columns)
+    for piece in _pieces(files, every.files_at_once(_COLUMNS_OF_SPARK_AT_ONCE)):
+        every.add(piece)
+        if since_ms is not None:
+            new.add(piece.filter(pc.field("modificationTime") > since_ms))
+    return every.trends(), new.trends()
 
 
-def _pieces(files: Rows) -> Iterator[pa.Table]:
-    """Yield the files in pieces that the driver can hold: their statistics are the largest part of most logs."""
+def _pieces(files: Rows, at_once: int) -> Iterator[pa.Table]:
+    """Yield the files in pieces that the driver can hold: their statistics are the largest part of most logs.
+
+    at_once: about as many files of Spark are in a piece.
+    """
     if isinstance(files, pa.Table):
         yield files
         return
-    number = -(-files.count() // _ROWS_OF_SPARK_AT_ONCE)
+    number = -(-files.count() // at_once)
     for piece in range(number):
         yield files.where(f"pmod(xxhash64(path), {number}) = {piece}").toArrow()
 
@@ -227,26 +229,47 @@ def _type_of(data_type: str) -> pa.DataType | None:
     return _TYPES.get(data_type) if decimal is None else pa.decimal128(38, int(decimal[1] or 0))
 
 
-def _add(files: pa.Table, totals: Sequence[_Total], count: _Count) -> None:
-    """Add files to the totals of all columns."""
-    of_data = [total for total in totals if not total.column.is_partition]
-    stats = files["stats"].combine_chunks()
-    found = _Statistics(stats, of_data)
-    rows, has_rows = _rows_of(files, found)
-    count.files += files.num_rows
-    count.without_rows += rows["records"].null_count
-    count.records += pc.sum(rows["live"]).as_py() or 0
-    values = files["partitionValues"].combine_chunks().filter(has_rows)
-    for total in totals:
-        if total.column.is_partition:
-            _add_partition(total, values, rows)
-            continue
-        nulls = found.of("nullCount", total).filter(has_rows)
-        total.add_nulls(nulls, rows)
-        if total.type is not None:
-            has_values = pc.fill_null(pc.not_equal(nulls, rows["records"]), True)
-            for kind, side in zip(_BOUNDS, total.sides, strict=True):
-                side.add(found.of(kind, total).filter(has_rows).filter(has_values), rows["is_wide"].filter(has_values))
+class _Totals:
+    """The totals of all columns in the files that are counted so far."""
+
+    def __init__(self, columns: TableColumns) -> None:
+        self._columns = [_Total(column) for column in columns.leaves]
+        self._of_data = [total for total in self._columns if not total.column.is_partition]
+        self._count = _Count()
+
+    def files_at_once(self, columns: int) -> int:
+        """Return the number of files that together have about as many columns."""
+        return -(-columns // max(len(self._columns), 1))
+
+    def trends(self) -> Trends:
+        """Return the trend of each column."""
+        names = distinct_names([total.column for total in self._columns])
+        return tuple(total.trend(name, self._count) for name, total in zip(names, self._columns, strict=True))
+
+    def add(self, files: pa.Table) -> None:
+        """Add files, with TREND_COLUMNS."""
+        at_once = self.files_at_once(_COLUMNS_AT_ONCE)
+        for start in range(0, files.num_rows, at_once):
+            self._add(files.slice(start, at_once))
+
+    def _add(self, files: pa.Table) -> None:
+        found = _Statistics(files["stats"].combine_chunks(), self._of_data)
+        rows, has_rows = _rows_of(files, found)
+        self._count.files += files.num_rows
+        self._count.without_rows += rows["records"].null_count
+        self._count.records += pc.sum(rows["live"]).as_py() or 0
+        values = files["partitionValues"].combine_chunks().filter(has_rows)
+        for total in self._columns:
+            if total.column.is_partition:
+                _add_partition(total, values, rows)
+                continue
+            nulls = found.of("nullCount", total).filter(has_rows)
+            total.add_nulls(nulls, rows)
+            if total.type is not None:
+                has_values = pc.fill_null(pc.not_equal(nulls, rows["records"]), True)
+                is_wide = rows["is_wide"].filter(has_values)
+                for kind, side in zip(_BOUNDS, total.sides, strict=True):
+                    side.add(found.of(kind, total).filter(has_rows).filter(has_values), is_wide)
 
 
 def _rows_of(files: pa.Table, found: _Statistics) -> tuple[pa.Table, pa.Array]:

@@ -28,7 +28,7 @@ from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
-from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, column_trends, trend_rows
+from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, Trends, column_trends, trend_rows
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
@@ -206,16 +206,18 @@ class MetadataTables:
         """
         return arrow_rows(self._table.spark, trend_rows(self.column_trend_values()))
 
-    def column_trend_values(self, since_ms: int | None = None) -> tuple[ColumnTrend, ...]:
+    def column_trend_values(self) -> tuple[ColumnTrend, ...]:
         """Return the rows of `column_trends` as values, in the same order. A small version may need no Spark.
-
-        since_ms: only the rows of files written after this time (ms since the epoch); None: of all files.
 
         A number is unknown if a file does not state it. An extreme is also unknown if a bound that may be wider than
         the values of its file reaches further than all others: that of a file with a deletion vector, a text of 32
         bytes or more, which writers cut, or a decimal of more than 15 digits, which some writers round. Times are
         those of the statistics, in milliseconds. NaN is no extreme.
         """
+        return self.column_trend_values_since(None)[0]
+
+    def column_trend_values_since(self, since_ms: int | None) -> tuple[Trends, Trends]:
+        """Return `column_trend_values`, and those of the files written after a time (ms), from one pass."""
         return self._versions.run(lambda version: self._trends(version, since_ms))
 
     @property
@@ -377,7 +379,7 @@ class MetadataTables:
         with translated(*version.read_files):
             return optimize_candidates(self._table, version.files(CANDIDATE_COLUMNS))
 
-    def _trends(self, version: Version, since_ms: int | None) -> tuple[ColumnTrend, ...]:
+    def _trends(self, version: Version, since_ms: int | None) -> tuple[Trends, Trends]:
         with translated(*version.read_files):
             return column_trends(self._table.columns, version.files(TREND_COLUMNS), since_ms)
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core import open_table
 from deltasnap_core.scan.tables import column_trends as trends_module
 from deltasnap_core.scan.tables.column_trends import ColumnTrend
-from tests.builders import add, field, metadata, protocol, remove, schema, write_log
+from tests.builders import FIRST_COMMIT_MS, add, field, metadata, protocol, remove, schema, write_log
 
 PLAIN = (("i", pa.int64()), ("b", pa.int8()), ("x", pa.float64()), ("d", pa.decimal128(12, 2)), ("s", pa.string()),
          ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us")),
@@ -81,7 +81,7 @@ def vector(deleted: int) -> dict[str, Any]:
     return {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4, "cardinality": deleted}
 
 
-def trend_of(folder: Path, kind: str, *files: Mapping[str, Any]) -> ColumnTrend:
+def trend_of(folder: Path, kind: Any, *files: Mapping[str, Any]) -> ColumnTrend:
     """Return the trend of the column `c` of a table with these files."""
     features = ["deletionVectors", "timestampNtz"]
     first = [protocol(3, 7, readerFeatures=features), metadata(schemaString=schema(field("c", kind)))]
@@ -191,6 +191,12 @@ def test_statistics_have_the_physical_names_of_mapped_columns(tmp_path: Path) ->
     assert [(each.column, each.nulls, each.greatest) for each in trends_of(tmp_path).values()] == [("shown", 1, 2)]
 
 
+@pytest.mark.parametrize("kind", ["boolean", "binary", {"type": "array", "elementType": "long", "containsNull": True}])
+def test_column_of_a_type_without_bounds_has_only_nulls(kind: Any, tmp_path: Path) -> None:
+    trend = trend_of(tmp_path, kind, {"stats": '{"numRecords":4,"nullCount":{"c":3}}'})
+    assert (trend.null_share, trend.least, trend.no_extremes) == (0.75, None, "bounds of its type are not read")
+
+
 def test_version_without_files_has_no_rows_and_no_extremes(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a", stats="x")], 1: [remove("a")]})
     trend = trends_of(tmp_path)["id"]
@@ -218,13 +224,14 @@ def test_rows_of_the_table_state_why_a_number_is_unknown(tmp_path: Path) -> None
 def test_both_engines_find_the_same_trends_also_in_pieces(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trends_module, "_ROWS_OF_SPARK_AT_ONCE", 3)
-    monkeypatch.setattr(trends_module, "_FILES_AT_ONCE", 2)
+    monkeypatch.setattr(trends_module, "_COLUMNS_OF_SPARK_AT_ONCE", 3)
+    monkeypatch.setattr(trends_module, "_COLUMNS_AT_ONCE", 2)
     files = [{"stats": stated(5, place, "NaN" if place == 3 else 2 * place, place % 2)} for place in range(10)]
     in_driver = trend_of(tmp_path, "double", *files)
     table = open_table(tmp_path / "t", spark=spark)
-    on_spark = trends_module.column_trends(table.snapshot.scanned_table().columns, table.snapshot.all_files)
+    columns, frame = table.snapshot.scanned_table().columns, table.snapshot.all_files
+    on_spark, new = trends_module.column_trends(columns, frame, since_ms=FIRST_COMMIT_MS - 1)
     assert (in_driver.nulls, in_driver.least, in_driver.greatest) == (5, 0, None)
-    assert [in_driver] == list(on_spark)
+    assert [in_driver] == list(on_spark) == list(new)
     (row,) = table.snapshot.tables.column_trends.collect()
     assert (row["column"], row["null_share"], row["min"]) == ("c", 0.1, "0.0")
