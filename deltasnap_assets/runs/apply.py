@@ -34,6 +34,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Plan, at_data_version
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.located import needs_session, recall
+from deltasnap_assets.settings.store_place import check_located
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor
 
@@ -75,6 +76,7 @@ def answer_of(seen: Seen) -> tuple[Answer, Seen]:
     try:
         if needs_session(seen.table):
             recall(seen.table, store_of(seen.settings).polls.read(seen.table.name))
+        check_located(seen.settings, seen.table)
         while True:
             steps = decide(seen, int(time.time() * 1000))
             answer = Answer(table=seen.table.name, cursor=seen.cursor)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.located import located
+from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import redacted, to_url
 
@@ -15,9 +17,19 @@ _ENDPOINT = ("endpoint_url", "account_name", "host", "port")
 
 
 def check_store_place(settings: Settings) -> None:
-    """Raise an error if the store is inside the folder of a followed table, or contains it."""
+    """Raise an error if the store is inside the folder of a followed table, or contains it. See `check_located`."""
     tables = ((table.path, table.storage_options) for table in settings.tables if table.path)
     check_place(settings.storage, settings.storage_options, tables)
+
+
+def check_located(settings: Settings, table: TableSettings) -> None:
+    """Raise that error for a table of a catalog: where it is was not known when the settings were checked.
+
+    Errors: also CatalogError.
+    """
+    if table.catalog_settings is not None:
+        found = located(table)
+        check_place(settings.storage, settings.storage_options, [(found.path, found.storage_options)])
 
 
 def check_place(store: str, store_options: Mapping[str, Any], tables: Iterable[tuple[str, Mapping[str, Any]]]) -> None:

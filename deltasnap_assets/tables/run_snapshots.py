@@ -13,6 +13,7 @@ from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.located import located, use_session
+from deltasnap_assets.settings.store_place import check_located
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
@@ -79,7 +80,8 @@ class RunSnapshots:
         return any(table.name == name for table in self._settings.tables)
 
     def log(self, table: TableSettings) -> DeltaLog:
-        """Return the log of a table."""
+        """Return the log of a table. Errors: CatalogError, and those of `check_located`."""
+        check_located(self._settings, table)
         table, options = located(table), SnapshotOptions(engine=self._engine)
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 

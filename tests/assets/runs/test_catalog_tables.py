@@ -247,3 +247,13 @@ def test_managed_table_is_followed_with_the_commits_that_its_catalog_ratified(
     assert project.refresh(settings) == (4,)
     assert SnapshotStore.open(None, settings.storage).versions("events") == [0, 1, 2, 3, 4]
     assert project.row(settings)["condition"] != "broken"
+
+
+def test_store_in_the_folder_of_a_table_of_a_catalog_is_refused_before_anything_is_written(
+    project: Project, unity: UnityServer
+) -> None:
+    unity.add("main.silver.events", (project.folder / "clicks").as_uri())
+    settings = unity_settings(project.folder / "clicks", unity)
+    with pytest.raises(DeltaSnapError, match="is in the folder of the table"):
+        project.refresh(settings)
+    assert not (project.folder / "clicks" / "store").exists()
