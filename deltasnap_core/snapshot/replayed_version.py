@@ -240,7 +240,7 @@ class ReplayedVersion:
         return found or FileHistory(files=self.all_files_with_stats, events=None)
 
     def known_versions(self) -> Iterator[dict[str, Any]]:
-        """Return the rows of `versions_table`: the versions up to this one in the log."""
+        """Return the rows of `versions_rows`: the versions up to this one in the log."""
         return listed_versions(self._listing(), self._history.commit_timestamps(end=self.number))
 
     def log_files(self) -> Collection[FileStatus]:

@@ -32,6 +32,7 @@ from deltasnap_core.scan.search.known_versions import KnownVersions
 from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.column_trends import trend_rows
 from deltasnap_core.scan.tables.history_frame import history_rows
+from deltasnap_core.scan.tables.log_tables import log_files_rows, versions_rows
 from deltasnap_core.scan.version import rows_in_arrow
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.session_properties import with_session_defaults
@@ -158,12 +159,13 @@ class Table:
         return self._rows(self.snapshot.tables.entries)
 
     def versions(self) -> TableRows:
-        """Return the versions up to this one, as `MetadataTables.versions`. Starts Spark."""
-        return self._rows(self.snapshot.tables.versions)
+        """Return the versions up to this one, as `MetadataTables.versions`."""
+        return self._rows(versions_rows(self.snapshot.versions.version.known_versions()))
 
     def log_files(self) -> TableRows:
-        """Return the files of the log, as `MetadataTables.log_files`. Starts Spark."""
-        return self._rows(self.snapshot.tables.log_files)
+        """Return the files of the log, as `MetadataTables.log_files`."""
+        version = self.snapshot.versions.version
+        return self._rows(log_files_rows(version.log_files(), version.segment))
 
     def optimize_candidates(self) -> TableRows:
         """Return the partitions that OPTIMIZE would compact, as `MetadataTables.optimize_candidates`. Starts Spark."""

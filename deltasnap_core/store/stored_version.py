@@ -324,7 +324,7 @@ class StoredVersion:
         return FileHistory(files=base, events=self._changes)
 
     def known_versions(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of `versions_table`: the stored versions. Does not read the log."""
+        """Yield the rows of `versions_rows`: the stored versions. Does not read the log."""
         manifests = self.stored.read_sound_manifests(self.stored.stored_versions().current)
         times = commit_times(manifests)
         for manifest in manifests:

@@ -27,7 +27,7 @@ from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFile
 from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, STATE, TOMBSTONES_SCHEMA
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.scan.tables.history_frame import HISTORY
-from deltasnap_core.scan.tables.log_tables import _LOG_FILES, _VERSIONS
+from deltasnap_core.scan.tables.log_tables import LOG_FILES, VERSIONS
 from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, HISTORY_SCHEMA
 from deltasnap_core.store.fleet.table_level import TableLevel
 from deltasnap_core.store.rows.spark_rows import _DELETION_TIME, _KEY_FIELD, _VERSION_FIELD
@@ -137,12 +137,13 @@ COLUMNS = {
         "engineInfo:string,txnId:string>",
     ),
     "versions": (
-        _VERSIONS,
-        "struct<version:bigint,ms:bigint,has_commit:boolean,has_checkpoint:boolean,loadable:boolean,why_not:string>",
+        from_arrow_schema(VERSIONS),
+        "struct<version:bigint,timestamp:timestamp,has_commit:boolean,has_checkpoint:boolean,loadable:boolean,"
+        "why_not:string>",
     ),
     "log_files": (
-        _LOG_FILES,
-        "struct<path:string,kind:string,version:bigint,size:bigint,ms:bigint,in_segment:boolean>",
+        from_arrow_schema(LOG_FILES),
+        "struct<path:string,kind:string,version:bigint,size:bigint,modification_time:timestamp,in_segment:boolean>",
     ),
     "rows of a store": (
         StructType([_VERSION_FIELD, _KEY_FIELD, *_DELETION_TIME]),

@@ -54,7 +54,8 @@ def table(
 ) -> None:
     """Show a metadata table of a version: its files, history, properties, partitions and more.
 
-    `history`, `properties`, and `files` and `column_trends` of a version with up to 50,000 file actions, need no Spark.
+    `history`, `properties`, `versions` and `log_files` need no Spark; nor do `files` and `column_trends` of a version
+    with up to 50,000 file actions.
     """
     timestamp_ms = time_of_version(version, timestamp)
     path, options = table_at(path, option, catalog)

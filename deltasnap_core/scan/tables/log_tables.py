@@ -5,48 +5,49 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+import pyarrow as pa
 
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
-from deltasnap_core.replay.spark.session.local_rows import local_rows
-from deltasnap_core.rules.texts.sql_text import timestamp_sql
+from deltasnap_core.rules.texts.sql_text import FIRST_MS, LAST_MS
 from deltasnap_core.storage.log_store import FileStatus
 
-_VERSIONS = StructType(
+_TIME = pa.timestamp("us", tz="UTC")
+VERSIONS = pa.schema(
     [
-        StructField("version", LongType()),
-        StructField("ms", LongType()),
-        StructField("has_commit", BooleanType()),
-        StructField("has_checkpoint", BooleanType()),
-        StructField("loadable", BooleanType()),
-        StructField("why_not", StringType()),
+        ("version", pa.int64()),
+        ("timestamp", _TIME),
+        ("has_commit", pa.bool_()),
+        ("has_checkpoint", pa.bool_()),
+        ("loadable", pa.bool_()),
+        ("why_not", pa.string()),
     ]
 )
-_LOG_FILES = StructType(
+"""The columns of `MetadataTables.versions`."""
+LOG_FILES = pa.schema(
     [
-        StructField("path", StringType()),
-        StructField("kind", StringType()),
-        StructField("version", LongType()),
-        StructField("size", LongType()),
-        StructField("ms", LongType()),
-        StructField("in_segment", BooleanType()),
+        ("path", pa.string()),
+        ("kind", pa.string()),
+        ("version", pa.int64()),
+        ("size", pa.int64()),
+        ("modification_time", _TIME),
+        ("in_segment", pa.bool_()),
     ]
 )
+"""The columns of `MetadataTables.log_files`."""
 
 
-def versions_table(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Return `MetadataTables.versions` from rows with its columns; the time is `ms` since the epoch."""
-    frame = local_rows(spark, rows, _VERSIONS)
-    return frame.selectExpr(
-        "version", f"{timestamp_sql('ms')} as timestamp", "has_commit", "has_checkpoint", "loadable", "why_not"
-    )
+def versions_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return `MetadataTables.versions` in Arrow (VERSIONS). rows: as of `listed_versions`."""
+    return pa.Table.from_pylist([{**row, "timestamp": _time(row["ms"])} for row in rows], VERSIONS)
 
 
 def listed_versions(listing: LogListing, timestamps: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `versions_table` from a listing of a whole log. timestamps: ms by version."""
+    """Yield rows of versions from a listing of a whole log, with the time as `ms` since the epoch.
+
+    timestamps: ms by version.
+    """
     loadable = set(listing.reconstructable_versions())
     checkpoints = {checkpoint.version for checkpoint in listing.checkpoints}
     start, why_not = -1, ""  # the last checkpoint before the version; why later versions cannot be loaded from it
@@ -66,14 +67,11 @@ def listed_versions(listing: LogListing, timestamps: Mapping[int, int]) -> Itera
         }
 
 
-def log_files_table(spark: SparkSession, files: Iterable[FileStatus], segment: LogSegment) -> DataFrame:
-    """Return `MetadataTables.log_files` from listed files. Unknown files are left out."""
+def log_files_rows(files: Iterable[FileStatus], segment: LogSegment) -> pa.Table:
+    """Return `MetadataTables.log_files` in Arrow (LOG_FILES) from listed files. Unknown files are left out."""
     read = {file.path for file in (*segment.deltas, *segment.checkpoint_provider.files)}
     read |= {file.path for file in (segment.checksum_file, segment.last_commit_file) if file is not None}
-    rows = local_rows(spark, _log_files(files, read), _LOG_FILES)
-    return rows.selectExpr(
-        "path", "kind", "version", "size", f"{timestamp_sql('ms')} as modification_time", "in_segment"
-    )
+    return pa.Table.from_pylist([*_log_files(files, read)], LOG_FILES)
 
 
 def _log_files(files: Iterable[FileStatus], read: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -85,9 +83,14 @@ def _log_files(files: Iterable[FileStatus], read: Collection[str]) -> Iterator[d
                 "kind": parsed.kind.value,
                 "version": parsed.version,
                 "size": file.size,
-                "ms": file.modification_time,
+                "modification_time": _time(file.modification_time),
                 "in_segment": file.path in read,
             }
+
+
+def _time(ms: int | None) -> int | None:
+    """Return a time in µs; None: it is unknown, or outside of the years 1 to 9999."""
+    return None if ms is None or not FIRST_MS <= ms <= LAST_MS else ms * 1000
 
 
 def _why_not(version: int, listing: LogListing, start: int) -> str:

@@ -31,7 +31,7 @@ from deltasnap_core.scan.skipping.partition_values import malformed_texts, parti
 from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, Trends, column_trends, trend_rows
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.history_frame import history_frame
-from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.tables.log_tables import log_files_rows, versions_rows
 from deltasnap_core.scan.tables.optimize_candidates import (
     CANDIDATE_COLUMNS,
     OptimizeCandidate,
@@ -154,7 +154,7 @@ class MetadataTables:
         (boolean), why_not (string, null: it is loadable). For a log, a version is loadable if its files exist. Their
         content is not read: `TableLog.condition` finds damaged files.
         """
-        return versions_table(self._table.spark, self._version.known_versions())
+        return arrow_rows(self._table.spark, versions_rows(self._version.known_versions()))
 
     @property
     def log_files(self) -> DataFrame:
@@ -163,7 +163,7 @@ class MetadataTables:
         path (string, URL), kind (string), version (long), size (long), modification_time (timestamp), in_segment
         (boolean: used to load the version).
         """
-        return log_files_table(self._table.spark, self._version.log_files(), self._version.segment)
+        return arrow_rows(self._table.spark, log_files_rows(self._version.log_files(), self._version.segment))
 
     @property
     def tombstones(self) -> DataFrame:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -94,6 +95,16 @@ def test_schema_history_files_and_properties_need_no_spark(events: Path) -> None
     assert files.schema == ADDS
     assert sorted(files["path"].to_pylist()) == sorted(path.name for path in events.glob("*.parquet"))
     assert table.properties().to_arrow().to_pylist()[0] == {"key": "delta.appendOnly", "value": "true"}
+
+
+def test_versions_and_log_files_need_no_spark(events: Path) -> None:
+    table = opened(events, version=1)
+    versions, files = table.versions().to_arrow().to_pydict(), table.log_files().to_arrow().to_pydict()
+    assert (versions["version"], versions["has_commit"], versions["loadable"]) == ([0, 1], [True] * 2, [True] * 2)
+    assert versions["timestamp"] == table.history().to_arrow()["timestamp"].to_pylist()[::-1]
+    commits = zip(files["version"], files["kind"], files["in_segment"], strict=True)
+    assert [*commits] == [(0, "commit", True), (1, "commit", True), (2, "commit", False)]
+    assert files["modification_time"][0].tzinfo is not None
 
 
 def test_count_without_a_predicate_needs_no_spark(events: Path) -> None:
@@ -259,6 +270,17 @@ def test_first_lines_of_the_guide_return_the_rows(spark: SparkSession, events: P
     assert rows.limit(2).to_arrow().num_rows == rows.limit(2).to_arrow_batches().read_all().num_rows == 2
     with pytest.raises(PredicateError):
         table.scan("nothing = 1")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_of_a_table_on_s3_are_read_with_its_storage_options(
+    spark: SparkSession, events: Path, s3_options: dict[str, Any]
+) -> None:
+    fsspec.filesystem("s3", **s3_options).put(str(events), f"lake/{events.parent.name}", recursive=True)
+    table = open_table(f"s3://lake/{events.parent.name}", spark=spark, storage_options=s3_options)
+    assert (table.version, table.scan().count()) == (2, 6)
+    assert sorted(table.scan("day = 'a'").select("id").to_arrow()["id"].to_pylist()) == [0, 2, 4]
 
 
 @pytest.mark.spark
