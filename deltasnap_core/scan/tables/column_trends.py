@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.protocol.json_text import parse_json
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.texts.json_lines import parse_texts
 from deltasnap_core.rules.texts.statistics_schema import fields_at
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns, distinct_names
@@ -49,6 +50,7 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 _COLUMNS_AT_ONCE, _COLUMNS_OF_SPARK_AT_ONCE = 160_000, 1_600_000  # of all files together
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnTrend:
     """The nulls and the extremes of a column that is no struct, in all rows of a version. None: unknown.
