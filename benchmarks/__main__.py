@@ -24,6 +24,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import (
+    bisection,
     capacity,
     checksum,
     cold_state,
@@ -73,6 +74,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "long_life": long_life.run,
     "shapes": shapes.run,
     "scan": scan.run,
+    "bisection": bisection.run,
     "capacity": capacity.run,
     "commands": commands.run,
     "wide_table": wide_table.run,

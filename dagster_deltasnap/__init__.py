@@ -9,6 +9,7 @@ from deltasnap_assets import (
     LatestVersion,
     __version__,
     build_definitions,
+    expectation_check,
     load_settings,
     versions_of_time_window,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "LatestVersion",
     "__version__",
     "build_definitions",
+    "expectation_check",
     "load_settings",
     "versions_of_time_window",
 ]

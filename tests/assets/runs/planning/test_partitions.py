@@ -206,7 +206,8 @@ def test_without_versions_nothing_is_mapped() -> None:
 
 def test_public_names_can_be_imported_under_both_names_of_the_package() -> None:
     tables = {"DeltaTableAsset", "DeltaTableSnapshots", "DeltaTableSnapshotsComponent"}
-    names = tables | {"LatestVersion", "build_definitions", "load_settings", "versions_of_time_window"}
+    checks = {"expectation_check"}
+    names = tables | checks | {"LatestVersion", "build_definitions", "load_settings", "versions_of_time_window"}
     assert {*vars(deltasnap_assets)["__all__"]} == names
     assert all(getattr(dagster_deltasnap, name) is getattr(deltasnap_assets, name) for name in names)
     assert dagster_deltasnap.__version__ == deltasnap_core.__version__ == version("dagster-deltasnap")
