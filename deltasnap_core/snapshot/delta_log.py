@@ -343,8 +343,12 @@ class DeltaLog:
         return read_row_changes(self._context, first, last, options=wanted.get("options")).to_df(wanted)
 
     def known_versions(self) -> KnownVersions:
-        """Return the versions that the log has, for `bisect` and `blame`. Errors: DeltaTableNotFoundError."""
-        return KnownVersions(numbers=self.history.reconstructable_versions(), open=self.get_snapshot_at)
+        """Return the versions that the log has, for `bisect` and `blame`.
+
+        Errors: DeltaTableNotFoundError; VersionGapError if no version can be reconstructed.
+        """
+        numbers = self.history.reconstructable_versions() or (self.history.earliest_recreatable_version(),)
+        return KnownVersions(numbers=numbers, open=self.get_snapshot_at)
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of Delta's DESCRIBE HISTORY.

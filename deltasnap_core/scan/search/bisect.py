@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import functions as F
 
-from deltasnap_core.errors import PredicateError, one_line
+from deltasnap_core.errors import PredicateError, RowChangesError, one_line
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.changes.changed_rows import (
     CHANGE_COLUMNS,
@@ -23,6 +23,7 @@ from deltasnap_core.scan.changes.changed_rows import (
     INSERT,
 )
 from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.search.expectation import NONE, Expectation
@@ -89,7 +90,8 @@ class Bisection:
     commit: of `version`; None: unknown.
     files:  the changed files with matching rows; empty for `unique` and `file`.
     rows:   the matching rows that were inserted or deleted, with `_change_type`; with `unique`, the rows with repeated
-            values; None: there are none to show. They are read when they are asked for.
+            values; None: there are none to show. They are read when they are asked for. If the rows before cannot be
+            read with the schema after the change, they are all matching rows of the added files.
     steps:  the judgements in the order in which they were made.
     """
 
@@ -259,7 +261,8 @@ class Search:
             *(ChangedFile(path=file.path, is_added=True, rows=count) for file, count in added),
             *(ChangedFile(path=file.path, is_added=False, rows=count) for file, count in removed),
         ]
-        changed = ([file for file, _ in each] for each in (removed, added))
+        is_comparable = can_read_rows_of(after, before)
+        changed = ([file for file, _ in each] for each in (removed if is_comparable else [], added))
         return replace(found, files=tuple(files), rows=_changed(after, found.expectation.where, *changed))
 
     def _noted(self, judgement: Judgement) -> Judgement:
@@ -267,6 +270,16 @@ class Search:
         if self.on_step is not None:
             self.on_step(judgement)
         return judgement
+
+
+def can_read_rows_of(later: TableVersion, earlier: TableVersion) -> bool:
+    """Return whether rows of an earlier version can be read with the schema of a later one."""
+    metadata = {each.version: each.scanned_table().metadata for each in (earlier, later)}
+    try:
+        check_schemas(metadata, path=redacted(later.path), deleting=())
+    except RowChangesError:
+        return False
+    return True
 
 
 def _changed(

@@ -15,8 +15,7 @@ from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.texts.sql_text import quoted, string_sql
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.scan import Scan
-from deltasnap_core.scan.search.bisect import Search
+from deltasnap_core.scan.search.bisect import Search, can_read_rows_of
 from deltasnap_core.scan.search.expectation import Expectation
 from deltasnap_core.scan.search.judge import FileId, Judge, Judgement, Match
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
@@ -66,9 +65,13 @@ class RowHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """A version whose files with the key differ from those of the version judged before it."""
+    """A version whose files with the key differ from those of the version judged before it.
+
+    before: a version with whose schema the rows of gone files are read.
+    """
 
     version: TableVersion
+    before: TableVersion
     first_possible: int
     gone: Sequence[DataFile]
     new: Sequence[DataFile]
@@ -87,6 +90,7 @@ def blame(versions: KnownVersions, key: Mapping[str, object], first: int | None 
     unread = {step.version: step for step in search.steps if step.problem is not None}
     steps: list[_Step] = []
     matches: Mapping[FileId, Match] = {}
+    earlier: TableVersion | None = None
     judged = -1  # rows of the first version may be older
     for number, version in search.opened([number for number in numbers if number >= start]):
         judgement = search.tried(number, version)
@@ -97,8 +101,9 @@ def blame(versions: KnownVersions, key: Mapping[str, object], first: int | None 
         gone = [file for each, (file, _) in matches.items() if each not in found]
         new = [file for each, (file, _) in found.items() if each not in matches]
         if gone or new:
-            steps.append(_Step(version=version, first_possible=judged + 1, gone=gone, new=new))
-        matches, judged = found, number
+            before = earlier if gone and earlier and not can_read_rows_of(version, earlier) else version
+            steps.append(_Step(version=version, before=before, first_possible=judged + 1, gone=gone, new=new))
+        matches, judged, earlier = found, number, version
     return RowHistory(
         where=where,
         changes=tuple(_changes(steps, where)),
@@ -137,20 +142,20 @@ def _literal(text: str) -> str:
 
 
 def _changes(steps: Sequence[_Step], where: str) -> Iterable[RowChange]:
-    """Yield the changes of steps. The rows of a step are read with its schema, those of one schema in one job."""
-    groups: dict[str, list[_Step]] = defaultdict(list)
+    """Yield the changes of steps. The rows that are read with one schema are read in one job."""
+    groups: dict[str, tuple[TableVersion, dict[FileId, DataFile]]] = {}
     for step in steps:
-        groups[step.version.schema.json()].append(step)
-    rows: dict[tuple[str, FileId], pa.Table] = {}
-    for schema, group in groups.items():
-        scan: Scan = group[-1].version.scan(where)
-        files = {file.key: file for step in group for file in (*step.gone, *step.new)}
-        found = scan.rows_by_file([*files.values()])
-        rows |= {(schema, each): table for each, table in zip(files, found, strict=True)}
+        for version, files in ((step.before, step.gone), (step.version, step.new)):
+            _, group = groups.setdefault(version.schema.json(), (version, {}))
+            group |= {file.key: file for file in files}
+    rows: dict[tuple[str, FileId], list[pa.Table]] = {}
+    for schema, (version, group) in groups.items():
+        found = version.scan(where).rows_by_file([*group.values()])
+        rows |= {(schema, each): _split(table) for each, table in zip(group, found, strict=True)}
     for step in steps:
-        schema = step.version.schema.json()
         old, new = (
-            [row for file in files for row in _split(rows[schema, file.key])] for files in (step.gone, step.new)
+            [row for file in files for row in rows[version.schema.json(), file.key]]
+            for version, files in ((step.before, step.gone), (step.version, step.new))
         )
         yield from _changes_of(step, *_without_copies(old, new))
 

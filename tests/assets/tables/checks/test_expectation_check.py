@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -39,7 +40,7 @@ def test_failed_expectation_names_the_version_the_job_and_the_rows(spark: object
     assert (evaluation.passed, evaluation.severity, evaluation.asset_key) == (False, dg.AssetCheckSeverity.ERROR, KEY)
     assert evaluation.description is not None
     assert evaluation.description.startswith("Version 4 broke it: version 3 has 0 matching rows")
-    found = {name: value.value for name, value in evaluation.metadata.items()}
+    found: dict[str, Any] = {name: value.value for name, value in evaluation.metadata.items()}
     assert (found["version"], found["first_possible"], found["operation"]) == (4, 4, "WRITE")
     assert found["job"] == "bad job"
     assert found["some_rows"].count("`insert`") == 3

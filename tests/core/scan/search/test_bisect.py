@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotStore, Table, open_table
+from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotStore, Table, VersionGapError, open_table
 from deltasnap_core.errors import DataFileNotFoundError, PredicateError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.scan.search.bisect import ChangedFile, Outcome
@@ -169,6 +169,16 @@ def test_meaning_of_a_condition_follows_the_columns_of_each_version(spark: Spark
     table = opened(spark, path)
     found = table.bisect(where="cast(id as string) = 'x'")
     assert (found.version, [(each.is_added, each.rows) for each in found.files]) == (1, [(True, 1)])
+    found = table.bisect(where="id is not null", expect="count = 3")
+    assert sorted((each.is_added, each.rows) for each in found.files) == [(False, 3), (True, 2)]
+    assert found.rows is not None
+    assert sorted(found.rows.to_arrow()["id"].to_pylist()) == ["x", "y"]  # the rows before have another type
+
+
+def test_log_without_any_version_that_can_be_loaded_is_an_error(tmp_path: Path) -> None:
+    write_log(tmp_path, {3: [add("a")]})
+    with pytest.raises(VersionGapError):
+        DeltaLog.for_table(None, tmp_path).known_versions()
 
 
 def test_repeated_values_are_found_and_nulls_are_not_repeated(spark: SparkSession, tmp_path: Path) -> None:

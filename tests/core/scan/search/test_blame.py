@@ -93,6 +93,14 @@ def test_history_of_a_row_goes_on_after_the_schema_changed(spark: SparkSession, 
     assert (old["extra"], new["extra"]) == (None, "y")
 
 
+def test_rows_of_another_type_are_told_with_the_schema_of_their_version(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path / "t", 0)
+    rows = pa.table({"id": pa.array([1], pa.int64()), "amount": ["much"]})
+    write_deltalake(tmp_path / "t", rows, mode="overwrite", schema_mode="overwrite")
+    history = open_table(tmp_path / "t", spark=spark).blame({"id": 1})
+    assert told(history) == [(0, "insert", None, 1.0), (1, "update", 1.0, "much")]
+
+
 def test_stored_versions_have_the_history_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
     path = appended(tmp_path / "t", 3, bad=-1)
     DeltaTable(path).update(updates={"amount": "2.0"}, predicate="id = 4")
