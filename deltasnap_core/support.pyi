@@ -22,6 +22,7 @@ from .log.condition.problem_kinds import (
     TEMPLATES as TEMPLATES,
     Severity as Severity,
 )
+from .log.history.log_cleanup import cleanup_orphans as cleanup_orphans
 from .log.listing.catalog_commits import asks_catalog as asks_catalog
 from .log.listing.log_listing import LogListing as LogListing
 from .once import once as once

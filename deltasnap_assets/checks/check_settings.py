@@ -109,6 +109,7 @@ class CheckSettings(BaseModel):
     even_partitions: CheckOptions = CheckOptions()
     expired_tombstones: CheckOptions = CheckOptions()
     fresh_table: CheckOptions = CheckOptions()
+    cleanup_orphans: CheckOptions = CheckOptions()
     schema_unchanged: CheckOptions = CheckOptions()
     steady_growth: CheckOptions = CheckOptions()
     rows_expected: CheckOptions = CheckOptions(enabled=False)

@@ -13,7 +13,7 @@ from deltasnap_assets.checks.compaction import Compaction, PartitionFiles
 
 if TYPE_CHECKING:
     from deltasnap_core import LogSegment, SnapshotState, TableCondition
-    from deltasnap_core.support import ChecksumDifference, ColumnTrend, DailyRows
+    from deltasnap_core.support import ChecksumDifference, ColumnTrend, DailyRows, LogListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,18 @@ class TableFacts(PageFacts, Protocol):
     @property
     def commit_times_ms(self) -> Sequence[int]:
         """The times of the last commits (ms since the epoch), ascending, at least one."""
+
+    @property
+    def listing(self) -> LogListing:
+        """The files of the log."""
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The properties of the latest version of the log."""
+
+    @property
+    def engine(self) -> str | None:
+        """The engine that committed the newest stored version; None: unknown."""
 
     @property
     def now_ms(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltasnap_assets.checks.check import Verdict, not_evaluated, nothing_to_compare
 from deltasnap_assets.quantities import counted
 from deltasnap_core import ProblemKind
-from deltasnap_core.support import is_catalog_managed
+from deltasnap_core.support import cleanup_orphans as find_orphans, is_catalog_managed
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.check_settings import CheckSettings
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from deltasnap_core import Problem, TableCondition
 
 _MAX_SHOWN = 10
+_KEEPS_CHECKPOINTS = (("Delta-Lake/", (4, 0, 1)), ("delta-rs:py-", (1, 1, 0)))
+"""How `engineInfo` names the writers whose cleanup keeps the checkpoint before the retention, from which release on."""
 _WARNINGS = (
     *(kind for kind in ProblemKind if kind.is_in_commits),
     ProblemKind.LOST_VERSIONS,
@@ -150,3 +153,31 @@ def checkpoint_lag(facts: PageFacts, settings: CheckSettings) -> Verdict:
         description=f"{counted(lag, 'commit')} {since}, at most {most:,} expected.",
         numbers={"commits_since_checkpoint": lag},
     )
+
+
+def cleanup_orphans(facts: TableFacts, _: CheckSettings) -> Verdict:
+    """The next cleanup of the log keeps what the versions within the retention are loaded from."""
+    lost = find_orphans(facts.listing, facts.configuration, facts.now_ms)
+    numbers = {"cleanup_orphans": len(lost)}
+    if not lost:
+        text = "The next cleanup of the log keeps every version within delta.logRetentionDuration readable."
+        return Verdict(passed=True, description=text, numbers=numbers)
+    if _keeps_checkpoints(facts.engine or ""):
+        text = f"A cleanup by {facts.engine} keeps the checkpoint that versions within the retention need."
+        return Verdict(passed=True, description=text, numbers={"cleanup_orphans": 0})
+    versions = f"version{'' if len(lost) == 1 else 's'} {lost.text()}"
+    return Verdict(
+        passed=False,
+        description=f"The next cleanup of the log makes {versions} unreadable, although they are within "
+        "delta.logRetentionDuration: it deletes the older files, and no checkpoint is left for them.",
+        advice=f"Run `deltasnap checkpoint PATH --version {lost[0]}`: a cleanup then keeps these versions readable.",
+        numbers=numbers,
+    )
+
+
+def _keeps_checkpoints(engine: str) -> bool:
+    for name, since in _KEEPS_CHECKPOINTS:
+        found = re.search(re.escape(name) + r"(\d+)\.(\d+)\.(\d+)", engine)
+        if found is not None:
+            return tuple(map(int, found.groups())) >= since
+    return False

@@ -129,6 +129,16 @@ FRESH_TABLE: TableCheck = Check(
     advice=TEMPLATES[ProblemKind.STALE].advice,
     judge=commits.fresh_table,
 )
+CLEANUP_ORPHANS: TableCheck = Check(
+    name="cleanup_orphans",
+    asset="delta_log",
+    expects=(
+        "A cleanup of the log would leave every version within `delta.logRetentionDuration` readable. Spark before "
+        "Delta Lake 4.0.1 also deletes the checkpoint that the oldest of them need."
+    ),
+    advice="Write a checkpoint of the first of these versions with `deltasnap checkpoint PATH`, or upgrade the writer.",
+    judge=log.cleanup_orphans,
+)
 SCHEMA_UNCHANGED: VersionCheck = Check(
     name="schema_unchanged",
     asset="computed_state",
@@ -187,13 +197,14 @@ TABLE_CHECKS: tuple[TableCheck, ...] = (
     CHECKSUM_AGREES,
     *PAGE_CHECKS,
     FRESH_TABLE,
+    CLEANUP_ORPHANS,
     ROWS_EXPECTED,
     *COLUMN_CHECKS,
 )
 VERSION_CHECKS: tuple[VersionCheck, ...] = (SCHEMA_UNCHANGED, STEADY_GROWTH)
 CHECKS: tuple[AnyCheck, ...] = (*TABLE_CHECKS, *VERSION_CHECKS)
 """In the order of evaluation, documentation and lines on the page."""
-LOG_CHECKS: tuple[TableCheck, ...] = (CHECKPOINT_LAG, FRESH_TABLE)
+LOG_CHECKS: tuple[TableCheck, ...] = (CHECKPOINT_LAG, FRESH_TABLE, CLEANUP_ORPHANS)
 """They read the files of the current log. The other checks that are no condition checks read a stored version."""
 
 C = TypeVar("C", bound=AnyCheck)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -28,10 +28,12 @@ from deltasnap_core.support import (
     ChecksumDifference,
     ColumnTrend,
     DailyRows,
+    LogListing,
     asks_catalog,
     compare_time_with_log,
     compare_with_log,
     once,
+    properties_in_force,
     read_checksum,
     system_clock,
 )
@@ -98,6 +100,25 @@ class RunFacts:
         listing = self.snapshots.listing(self.table)
         latest = self.snapshots.state_if_stored(self.table, listing.latest_version)
         return recent_commit_times(history_of(self.table, listing, latest))
+
+    @property
+    def listing(self) -> LogListing:
+        return self.snapshots.listing(self.table)
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The properties in the stored state, or if it is not stored, in the log."""
+        state = self.snapshots.state_if_stored(self.table, self.listing.latest_version)
+        if state is not None and state.metadata is not None:
+            return properties_in_force(state.protocol, state.metadata)
+        return log_of(self.table).latest_of(self.listing).configuration
+
+    @property
+    def engine(self) -> str | None:
+        stored = self.snapshots.stored_versions(self.table)[-1:]
+        manifests = self.snapshots.versions.manifests(self.table.name, stored)
+        infos = [each.commit.info for each in manifests.values() if each.commit is not None]
+        return next((info.engine_info for info in infos if info is not None), None)
 
     @property
     def now_ms(self) -> int:

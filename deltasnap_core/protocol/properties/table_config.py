@@ -42,6 +42,16 @@ def set_transaction_retention_ms(configuration: Configuration) -> int | None:
     return _get(configuration, _TRANSACTION_RETENTION, parse_interval_ms, None)
 
 
+def log_retention_ms(configuration: Configuration) -> int:
+    """Return how long (ms) commits and checkpoints are kept: `delta.logRetentionDuration`, default 30 days."""
+    return _get(configuration, "delta.logRetentionDuration", parse_interval_ms, 30 * _DAY_MS)
+
+
+def expired_log_cleanup_enabled(configuration: Configuration) -> bool:
+    """Return whether writers delete older ones: `delta.enableExpiredLogCleanup`, default true."""
+    return _get(configuration, "delta.enableExpiredLogCleanup", _boolean, True)
+
+
 def target_file_size_bytes(configuration: Configuration) -> int:
     """Return the size in bytes that files should have: `delta.targetFileSize`, default 128 MiB."""
     return _get(configuration, "delta.targetFileSize", parse_size_bytes, 128 << 20)

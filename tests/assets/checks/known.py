@@ -20,6 +20,7 @@ from deltasnap_core import (
     Where,
 )
 from deltasnap_core.log.commits.daily_rows import DailyRows
+from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.ranges import NO_VERSIONS
 from deltasnap_core.support import ChecksumDifference, ColumnTrend
@@ -132,6 +133,9 @@ class KnownTableFacts:
     loadable_state: SnapshotState | None = None
     is_catalog_known: bool = False
     commit_times_ms: Sequence[int] = (0,)
+    listing: LogListing = field(default_factory=lambda: list_log(MemoryLogStore(commits(0, 5)), LOG_PATH))
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None
     now_ms: int = 0
     versions: Sequence[int] = range(6)
     late_checksum: int | None = None

@@ -114,7 +114,10 @@ def test_empty_folder_is_reported_with_two_suggestions(command: str, tmp_path: P
 
 
 WRONG_USES = {
-    "no such command": (["inspct"], "No such command 'inspct'. Did you mean 'inspect', 'init'? See `deltasnap -h`."),
+    "no such command": (
+        ["inspct"],
+        "No such command 'inspct'. Did you mean 'inspect', 'bisect', 'init'? See `deltasnap -h`.",
+    ),
     "argument missing": (["inspect"], "Missing argument 'PATH'. See `deltasnap inspect -h`."),
     "no such option": (["history", "t", "--nope"], "See `deltasnap history -h`."),
     "not a number": (["diff", "t", "1", "two"], "See `deltasnap diff -h`."),

@@ -71,6 +71,7 @@ def test_checks_are_evaluated_once_per_run(app: App) -> None:
         "checkpoint_lag": True,
         "readable_protocol": True,
         "fresh_table": True,
+        "cleanup_orphans": True,
         "statistics_coverage": True,
         "even_partitions": True,
         "expired_tombstones": True,

@@ -156,7 +156,7 @@ def test_observation_and_checks_of_the_log_need_no_resource_of_runs(follower: Fo
     (started,) = (event for event in result.all_events if event.event_type_value == "RESOURCE_INIT_STARTED")
     assert started.message == "Starting initialization of resources [deltasnap_no_inputs, io_manager]."
     names = [each.check_name for each in result.get_asset_check_evaluations()]
-    assert names == ["contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table"]
+    assert names == ["contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table", "cleanup_orphans"]
 
 
 @pytest.mark.parametrize(("hours", "passed"), [(1, False), (24 * 365 * 100, True)])
@@ -188,7 +188,7 @@ def test_lineage_alerts_and_the_fleet_follow_the_key_of_the_table(tmp_path: Path
 
 
 KEY = dg.AssetKey(["silver", "events"])
-LOG_CHECKS = {"contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table"}
+LOG_CHECKS = {"contiguous_log", "readable_checkpoint", "readable_protocol", "fresh_table", "cleanup_orphans"}
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 

@@ -146,6 +146,7 @@ RESULTS: dict[tuple[str, str | None], tuple[bool, Any, dict[str, float]]] = {
     ("expired_tombstones", None): (True, WARN, {"expired_bytes": 1, "expired_files": 1}),
     ("even_partitions", None): (True, WARN, {"partition_skew": 2.0}),
     ("fresh_table", None): (True, WARN, {"hours_expected": 1e6}),
+    ("cleanup_orphans", None): (True, WARN, {"cleanup_orphans": 0}),
     ("schema_unchanged", None): (False, WARN, {"versions_failed": 1, "versions_judged": 3}),
     ("schema_unchanged", "1"): (True, WARN, {"schema_changes": 0}),
     ("schema_unchanged", "2"): (False, WARN, {"schema_changes": 1}),

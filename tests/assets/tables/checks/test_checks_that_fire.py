@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.refresh import RefreshError
-from deltasnap_core.protocol.log_files.file_names import checksum_file
+from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.assets.tables.assets_builders import QUIET, App, evaluations
 from tests.assets.tables.broken_tables_builders import statuses
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log
@@ -37,7 +39,7 @@ EXPECTED = {
 # The advice of these depends on the table.
 ADVICE_OF_TABLE = {"small_files": "Run `OPTIMIZE`: "}
 # Each of these has a separate table below.
-TRIED_ALONE = {"contiguous_log", "readable_checkpoint", "readable_protocol"}
+TRIED_ALONE = {"contiguous_log", "readable_checkpoint", "readable_protocol", "cleanup_orphans"}
 OFF_BY_DEFAULT = {"rows_expected", "null_share", "max_not_in_future", "columns_within"}
 
 
@@ -100,6 +102,18 @@ def test_check_fails_with_advice(name: str, reported: dict[str, Any]) -> None:
 
 def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE | OFF_BY_DEFAULT == set(ADVICE)
+
+
+def test_versions_that_a_cleanup_would_orphan_are_named(tmp_path: Path) -> None:
+    app, now = App(tmp_path), time.time()
+    log = write_log(app.path, {0: [protocol(), schema("id")], **{v: [commit_info()] for v in range(1, 5)}})
+    for version, days in enumerate((60, 40, 5, 4, 3)):
+        os.utime(log / commit_file(version), (now - days * 86_400, now - days * 86_400))
+    app.refresh()
+    found = evaluations(app, None)["cleanup_orphans"]
+    assert not found.passed
+    assert "versions 2 to 4 unreadable" in (found.description or "")
+    assert "`deltasnap checkpoint PATH --version 2`" in (found.description or "")
 
 
 @pytest.mark.slow
