@@ -20,8 +20,8 @@ CONTIGUOUS_LOG: TableCheck = Check(
         "ambiguous or unpublished, and none has impossible times, sizes or numbers of rows."
     ),
     advice=(
-        "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
-        "with a writer that still has the table loaded."
+        "Restore the missing or damaged commits from a backup of the log. If there is none, run "
+        "`deltasnap repair TABLE`."
     ),
     judge=lambda facts, _: log.contiguous_log(facts.condition),
     of_condition=log.contiguous_log,

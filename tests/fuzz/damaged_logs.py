@@ -43,6 +43,9 @@ REQUIRED = {
 }
 """Fields without which nobody knows the state of a version."""
 
+KINDS = ("no file", "garbage", "no UTF-8", "half a line", "text after an object", "required field")
+"""The kinds of damage of `break_commit`."""
+
 USUAL = {"metaData": ("schemaString", "format"), "add": ("modificationTime", "dataChange"), "remove": ("dataChange",)}
 """Fields that the protocol requires too, but that the list of files does not depend on."""
 
@@ -85,11 +88,9 @@ def _damaged(table: MadeTable, rng: Random) -> Damage:
     for version in existing:
         file = _commit(table, version)
         if version in chosen:
-            kind = rng.choice(
-                ("no file", "garbage", "no UTF-8", "half a line", "text after an object", "required field")
-            )
+            kind = rng.choice(KINDS)
             damaged.add(version)
-            texts.append(f"{version}: {_break(file, kind, table.commits[version], rng)}")
+            texts.append(f"{version}: {break_commit(file, kind, table.commits[version], rng)}")
         elif rng.random() < 0.3:
             actions, text = _without_field(table.commits[version], USUAL, rng)
             if text is not None:
@@ -104,7 +105,7 @@ def _damaged(table: MadeTable, rng: Random) -> Damage:
     return Damage(frozenset(damaged), frozenset(without_schema), tuple(texts))
 
 
-def _break(file: Path, kind: str, commit: list[Action], rng: Random) -> str:
+def break_commit(file: Path, kind: str, commit: list[Action], rng: Random) -> str:
     """Damage a commit. Return what was done."""
     lines = file.read_bytes().splitlines()
     place = rng.randrange(len(lines))

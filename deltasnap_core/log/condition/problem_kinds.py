@@ -186,8 +186,8 @@ TEMPLATES: dict[ProblemKind, Template] = {
     ProblemKind.MISSING_COMMIT: Template(
         "warning",
         "The {at:commits} {at:is|are} missing in the log of {table}: {lost:versions} cannot be loaded.",
-        "Restore the missing commits from a backup of the log. If there is none, write a checkpoint of a later version "
-        "with a writer that still has the table loaded: from there on, versions can be loaded again.",
+        "Restore the missing commits from a backup of the log. If there is none, run `deltasnap repair TABLE`: every "
+        "reader can then load the versions from a later stored one on.",
         "no such commit in the log, and no checkpoint replaces it",
     ),
     ProblemKind.UNNEEDED_COMMIT: Template(
@@ -199,8 +199,8 @@ TEMPLATES: dict[ProblemKind, Template] = {
     ProblemKind.CORRUPT_COMMIT: Template(
         "warning",
         "Version {at} cannot be read: {place}: {reason:.}{also_lost}",
-        "Restore this commit from a backup of the log. If there is none, restore the table to the version before it, "
-        "or write a checkpoint of a later version with a writer that still has the table loaded.",
+        "Restore this commit from a backup of the log. If there is none, run `deltasnap repair TABLE`, or restore the "
+        "table to the version before it.",
         "{reason}",
     ),
     ProblemKind.EMPTY_COMMIT: Template(
@@ -250,7 +250,7 @@ TEMPLATES: dict[ProblemKind, Template] = {
         "warning",
         "The checkpoint of version {at} cannot be read: {name}: {reason:.} Nothing can replace it: {lost:versions} "
         "cannot be loaded.",
-        "Restore the file from a backup of the log.",
+        "Restore the file from a backup of the log. If there is none, run `deltasnap repair TABLE`.",
         "{reason}",
     ),
     ProblemKind.WRONG_CHECKPOINT: Template(
