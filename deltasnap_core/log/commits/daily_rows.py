@@ -15,7 +15,7 @@ _DAY_MS = 24 * 3_600_000
 _FILE = ["commit_version", "path"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class DailyRows:
     """The rows that commits added in days of 24 hours before a time. Day 0 ends then, day 1 a day before.
 
