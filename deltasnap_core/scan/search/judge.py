@@ -30,6 +30,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES
 from deltasnap_core.rules.file_actions import KEY_FIELDS, vector_ids
@@ -65,6 +66,7 @@ Match = tuple[DataFile, int]
 """A data file, and the number of its matching rows, at least 1."""
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """Whether a version holds an expectation.
