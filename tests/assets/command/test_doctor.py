@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import fsspec
@@ -131,13 +132,11 @@ def test_recent_version_whose_data_is_lost_is_an_error(folder: Path) -> None:
 
 
 def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     (folder / "existing").mkdir()
     (folder / "deltasnap.yaml").touch()
     before = files(folder)
-    monkeypatch.setattr(Path, "replace", fail)  # a store writes under a temporary name first
+    # A store writes under a temporary name first.
+    monkeypatch.setattr(Path, "replace", Mock(side_effect=OSError(28, "No space left on device")))
     found = store(folder, "existing")
     assert (found["mark"], files(folder)) == ("error", before)
     assert "No space left on device" in found["message"]
@@ -336,13 +335,10 @@ TABLES = "storage: store\ntables: [{name: events, path: lake/events}]"
 
 
 def test_session_on_a_server_needs_no_java(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_java() -> None:
-        raise JavaError("No Java found.")
-
     def unreachable(remote: str) -> None:
         raise DeltaSnapError(f"{remote} cannot be reached.")
 
-    monkeypatch.setattr(doctor, "check_java", no_java)
+    monkeypatch.setattr(doctor, "check_java", Mock(side_effect=JavaError("No Java found.")))
     monkeypatch.setattr(doctor, "check_remote", lambda _: None)
     remote = f"{TABLES}\nspark: {{remote: 'sc://host:1'}}"
     found = findings(folder, remote)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import typer
@@ -60,10 +61,7 @@ def test_command_that_is_interrupted_while_it_loads_exits_with_130_and_no_traceb
 def test_unexpected_error_is_one_line_or_with_debug_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail() -> None:
-        raise RuntimeError("not\n expected")
-
-    monkeypatch.setattr("deltasnap_assets.command.doctor.examine", fail)
+    monkeypatch.setattr("deltasnap_assets.command.doctor.examine", Mock(side_effect=RuntimeError("not\n expected")))
     monkeypatch.setattr("sys.argv", ["deltasnap", "doctor"])
     with pytest.raises(SystemExit) as end:
         cli.run()
@@ -157,16 +155,13 @@ def test_output_that_cannot_be_flushed_at_the_end_is_a_failure(
     def run() -> None:
         raise SystemExit(code)
 
-    def full() -> None:
-        raise OSError(28, "No space left on device")
-
     codes: list[int] = []
     ended: Callable[[], None] = cli.main
     monkeypatch.setattr(cli, "run", run)
     monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
     monkeypatch.setattr(os, "_exit", codes.append)
     with monkeypatch.context() as broken:
-        broken.setattr("sys.stdout", SimpleNamespace(flush=full))
+        broken.setattr("sys.stdout", SimpleNamespace(flush=Mock(side_effect=OSError(28, "No space left on device"))))
         ended()
     assert (codes, capsys.readouterr().err) == ([expected], "error: stdout: No space left on device\n")
 

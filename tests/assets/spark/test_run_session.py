@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkRuntimeError, SparkRuntimeException
@@ -94,11 +95,8 @@ def test_server_that_reads_missing_files_as_empty_is_rejected(made: Made) -> Non
 
 
 def test_own_session_needs_no_server(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("a server")
-
     for name in ("check_remote", "limit_retries"):
-        monkeypatch.setattr(run_session, name, refuse)
+        monkeypatch.setattr(run_session, name, Mock(side_effect=AssertionError("a server")))
     sessions, resource, lines = made()
     sessions.session("facts about files")
     assert (resource.started, lines[0].partition(" on ")[0]) == (1, "Starting Spark, master local,")
@@ -118,10 +116,7 @@ def test_running_session_provides_its_own_settings(made: Made) -> None:
 
 
 def test_session_without_java_is_our_error_and_starts_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> Java:
-        raise JavaError("No Java found")
-
-    monkeypatch.setattr(run_session, "use_java", none)
+    monkeypatch.setattr(run_session, "use_java", Mock(side_effect=JavaError("No Java found")))
     sessions, resource, lines = made()
     with pytest.raises(JavaError, match="No Java found"):
         sessions.session("facts about files")

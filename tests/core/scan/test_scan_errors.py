@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -239,10 +240,7 @@ def test_spark_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
 def raising(message: str) -> Callable[..., NoReturn]:
     """Return a function that fails like Spark."""
 
-    def fail(*_: object) -> NoReturn:
-        raise PySparkException(message)
-
-    return fail
+    return Mock(side_effect=PySparkException(message))
 
 
 def test_failure_on_a_value_is_a_predicate_error_only_with_a_predicate() -> None:

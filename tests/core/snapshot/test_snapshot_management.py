@@ -7,6 +7,7 @@ import logging
 import weakref
 from threading import Barrier, Event, Thread, enumerate as enumerate_threads
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -210,10 +211,7 @@ def test_failed_background_update_keeps_the_snapshot_and_warns(
     log = table.log(staleness_limit_ms=1000)
     before = log.update()
 
-    def fail(path: str) -> Any:
-        raise OSError("out of order")
-
-    monkeypatch.setattr(table.store, "list_from", fail)
+    monkeypatch.setattr(table.store, "list_from", Mock(side_effect=OSError("out of order")))
     assert log.update(staleness_acceptable=True) is before
     for thread in enumerate_threads():
         if thread.name == "deltasnap-state-update":

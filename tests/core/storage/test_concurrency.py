@@ -7,6 +7,7 @@ from functools import partial
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -106,11 +107,8 @@ def test_at_most_some_reads_run_at_once_and_waiting_ones_can_be_cancelled() -> N
 
 
 def test_error_of_a_read_is_raised_where_its_result_is_used() -> None:
-    def fail() -> None:
-        raise OSError("no answer")
-
     with pytest.raises(OSError, match="no answer"):
-        ReadThreads(1).submit(fail).result(60)
+        ReadThreads(1).submit(Mock(side_effect=OSError("no answer"))).result(60)
 
 
 class Client:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import fsspec
 import pytest
@@ -190,11 +191,12 @@ def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     filesystem, path = fsspec.core.url_to_fs(root)
     filesystem.pipe_file(f"{path}/00.json", b"x")
 
-    def fail(*_: object, **__: object) -> Any:
-        raise TimeoutOfTheirsError("GET https://host/x?X-Amz-Signature=abc timed out")
-
     for name in ("ls", "info", "cat_file", "open", "pipe_file", "find", "rm", "rm_file"):
-        monkeypatch.setattr(type(filesystem), name, fail)
+        monkeypatch.setattr(
+            type(filesystem),
+            name,
+            Mock(side_effect=TimeoutOfTheirsError("GET https://host/x?X-Amz-Signature=abc timed out")),
+        )
     return root
 
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import fsspec
 import pytest
@@ -101,10 +102,7 @@ def test_failed_write_to_a_mounted_storage_leaves_no_file(tmp_path: Path, monkey
     files = WritableFiles(f"mounted://{tmp_path}")
     files.write(f"mounted://{tmp_path}/old.json", b"1")
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(MountedFileSystem, "mv", full)
+    monkeypatch.setattr(MountedFileSystem, "mv", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(StorageError, match="No space left on device"):
         files.write(f"mounted://{tmp_path}/new.json", b"1234")
     assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
@@ -169,10 +167,7 @@ def test_file_created_after_the_check_is_kept(tmp_path: Path, monkeypatch: pytes
 
 
 def test_file_moves_without_link_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EPERM, "no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", Mock(side_effect=OSError(errno.EPERM, "no links here")))
     root = to_url(tmp_path)
     files = WritableFiles(root)
     files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})
@@ -182,10 +177,7 @@ def test_file_moves_without_link_support(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_move_that_fails_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "the disk is full")
-
-    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "link", Mock(side_effect=OSError(errno.ENOSPC, "the disk is full")))
     root = to_url(tmp_path)
     files = WritableFiles(root)
     files.write(f"{root}/one", b"1")
@@ -198,10 +190,7 @@ def test_object_store_without_the_rejected_object_has_failed(monkeypatch: pytest
     root = "memory://test_object_store"
     files = WritableFiles(root)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("denied")
-
-    monkeypatch.setattr(MemoryFileSystem, "put_file", refuse)
+    monkeypatch.setattr(MemoryFileSystem, "put_file", Mock(side_effect=PermissionError("denied")))
     with pytest.raises(StorageError, match="denied"):
         files.write_new(f"{root}/one", b"1")
     files.write(f"{root}/one", b"0")

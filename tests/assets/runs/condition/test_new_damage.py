@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -388,11 +389,10 @@ def test_checkpoint_of_a_version_that_is_not_stored_is_not_compared(table: Table
 
 
 def test_damaged_store_does_not_hide_the_faults_of_the_log(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(*_: object) -> None:
-        raise CorruptStoreError(path="manifest", reason="expected JSON")
-
     put_checkpoint(table, 3)
     (table.log / "_last_checkpoint").write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(SnapshotStore, "computed_state", damaged)
+    monkeypatch.setattr(
+        SnapshotStore, "computed_state", Mock(side_effect=CorruptStoreError(path="manifest", reason="expected JSON"))
+    )
     found = condition_now(table.settings, table.table).without(ProblemKind.WRONG_CHECKSUM)
     assert [fault.kind for fault in found.faults] == [ProblemKind.BROKEN_HINT]

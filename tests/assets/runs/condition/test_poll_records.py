@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -395,10 +396,10 @@ def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pyte
 def test_unwritable_store_is_a_warning(
     table: Table, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError(path="/store", reason="read-only")
-
-    monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
+    monkeypatch.setattr(
+        "deltasnap_core.storage.writable_files.WritableFiles.write",
+        Mock(side_effect=StorageError(path="/store", reason="read-only")),
+    )
     record(table.store, table.table, PollFindings(latest_version=2))
     assert "Could not record the condition of table events" in caplog.text
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -187,11 +188,10 @@ def test_run_without_versions_does_not_end_the_problem_that_none_is_selected(tab
 
 
 def test_unreadable_condition_is_an_error_until_the_next_run(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise StorageError(path="s3://lake/events", reason="denied\x1b[1m")
-
     with monkeypatch.context() as denied:
-        denied.setattr(RunConditions, "of", refuse)
+        denied.setattr(
+            RunConditions, "of", Mock(side_effect=StorageError(path="s3://lake/events", reason="denied\x1b[1m"))
+        )
         found = recorded(table, WARNED)
     assert {(each.check, each.severity) for each in found.problems} == {
         ("checkpoint_lag", "warning"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -105,10 +106,7 @@ def test_check_of_versions_that_are_not_stored_is_not_evaluated(table: Table) ->
 
 
 def test_check_of_unreadable_versions_fails_with_the_reason(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(*_: object) -> None:
-        raise StorageError(path="store", reason="timeout")
-
-    monkeypatch.setattr(RunFacts, "states", property(unreadable))
+    monkeypatch.setattr(RunFacts, "states", property(Mock(side_effect=StorageError(path="store", reason="timeout"))))
     results = table.evaluations("schema_unchanged", "computed_state", partition=LAST)
     assert [each.passed for each in results] == [False]
     assert str(results[0].description).startswith(FAILED_TO_RUN)
@@ -120,10 +118,7 @@ def test_check_of_unreadable_versions_fails_with_the_reason(table: Table, monkey
 def test_check_that_raises_is_an_error(
     table: Table, error: Exception, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def segment(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(RunFacts, "segment", property(segment))
+    monkeypatch.setattr(RunFacts, "segment", property(Mock(side_effect=error)))
     result = table.check("checkpoint_lag")
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert str(result.description).partition("\n")[0] == text

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -224,10 +225,7 @@ def test_table_and_its_protocol_are_compared() -> None:
 
 
 def test_schema_that_did_not_change_is_not_parsed_to_find_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def columns(_: Metadata, **__: bool) -> Any:
-        raise AssertionError("parsed")
-
-    monkeypatch.setattr("deltasnap_assets.tables.changes.columns_of", columns)
+    monkeypatch.setattr("deltasnap_assets.tables.changes.columns_of", Mock(side_effect=AssertionError("parsed")))
     old, new = metadata(ADDRESS), metadata(ADDRESS, configuration={"a": "b"})
     assert len(state_changes(state(metadata=old), state(metadata=new))) == 1
 

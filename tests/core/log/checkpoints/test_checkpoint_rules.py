@@ -7,6 +7,7 @@ import io
 from io import BytesIO
 from itertools import combinations
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -237,10 +238,9 @@ def test_pages_that_arrow_does_not_support_do_not_count_as_read(monkeypatch: pyt
     read_pages(io.BytesIO(file.getvalue()))
 
     # No available writer creates such a file: Arrow can read everything that it writes.
-    def unsupported(*_: Any, **__: Any) -> None:
-        raise pa.ArrowNotImplementedError("this type is not supported")
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", unsupported)
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", Mock(side_effect=pa.ArrowNotImplementedError("this type is not supported"))
+    )
     with pytest.raises(UNREADABLE, match="this type is not supported"):
         read_pages(io.BytesIO(file.getvalue()))
 

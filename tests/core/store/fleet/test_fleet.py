@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import fsspec
 import pyarrow as pa
@@ -200,12 +201,13 @@ def test_lost_manifest_of_the_checked_version_is_damage_unless_the_table_was_rol
 
 
 def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pruned(*_: object) -> None:
-        raise StoredVersionNotFoundError(store="s", table="events", version=40)
-
     store = polled(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(StoredTable, "read_manifests", pruned)
+        patched.setattr(
+            StoredTable,
+            "read_manifests",
+            Mock(side_effect=StoredVersionNotFoundError(store="s", table="events", version=40)),
+        )
         row = row_of(store)
     assert (row["condition"], row["num_versions"], row["num_files"]) == ("healthy", 41, None)
     known = store.table("events").current_names()
