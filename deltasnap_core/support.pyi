@@ -82,7 +82,6 @@ from .scan.predicate_analysis import (
 )
 from .scan.search.bisect import (
     Bisection as Bisection,
-    BisectOptions as BisectOptions,
     Outcome as Outcome,
 )
 from .scan.search.blame import (

@@ -3,9 +3,9 @@
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import dagster as dg
 
@@ -19,7 +19,7 @@ from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.pages.metadata import markdown_table
 from deltasnap_assets.texts import markdown_code, visible
-from deltasnap_core.support import Bisection, BisectOptions, Outcome
+from deltasnap_core.support import Bisection, Outcome
 
 _MOST_ROWS = 5
 
@@ -30,7 +30,7 @@ def expectation_check(
     name: str,
     *,
     severity: Literal["warning", "error"] = "error",
-    **expected: Unpack[BisectOptions],
+    **expected: Any,
 ) -> dg.AssetChecksDefinition:
     """Return an asset check of the table's own asset. If it fails, the result names the version that broke it.
 
@@ -40,7 +40,7 @@ def expectation_check(
     the store, as `Table.bisect`: description and metadata have the version, the operation, the user, the job, and some
     of the rows. It needs Spark, and the resources of `build_definitions(settings)`.
     settings: those of `build_definitions`. table, name: of the table and of the check. severity: of a failure.
-    expected: see BisectOptions.
+    expected: the options of `Table.bisect`.
     Errors: ValueError for an unknown table.
     """
     of_table = settings.table(table)
@@ -57,7 +57,7 @@ def _evaluate(
     table: TableSettings,
     spec: dg.AssetCheckSpec,
     severity: dg.AssetCheckSeverity,
-    expected: BisectOptions,
+    expected: Mapping[str, Any],
     context: dg.AssetCheckExecutionContext,
     _: object,
 ) -> Iterator[dg.AssetCheckResult]:

@@ -69,6 +69,7 @@ class BisectOptions(TypedDict, total=False):
     on_step: Callable[[Judgement], None] | None
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
     """A data file with matching rows that one of two versions has. rows: their number. is_added: by the later one."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from deltasnap_core.redaction import safe_repr
+
 NONE = "none"
 _RULE = re.compile(r"\s*count\s*(=|!=|<=|<|>=|>)\s*(\d+)\s*", re.IGNORECASE)
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
@@ -19,6 +21,7 @@ _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """A number that each version has, and the rule for it.
