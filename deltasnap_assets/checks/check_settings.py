@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 MAX_HOURS = 1_000_000  # a century
-RangeLimit: TypeAlias = int | float | datetime | date | str
+RangeLimit: TypeAlias = Annotated[
+    int | float | datetime | date | str | None, WithJsonSchema({"type": ["number", "string", "null"]})
+]
 # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
 _CONFIG = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -95,7 +97,7 @@ class CheckSettings(BaseModel):
     """How far the greatest value of a column of dates or times may be in the future. A date begins at midnight UTC."""
     dated_columns: tuple[str, ...] | None = None
     """The columns that `max_not_in_future` checks. `null`: every column of dates or times."""
-    column_ranges: dict[str, tuple[RangeLimit | None, RangeLimit | None]] = {}
+    column_ranges: dict[str, tuple[RangeLimit, RangeLimit]] = {}
     """The least and the greatest value that is expected, by column; `null`: any. For example `{amount: [0, null]}`."""
 
     contiguous_log: CheckOptions = CheckOptions()

@@ -232,7 +232,7 @@ def test_table_of_a_file_can_be_attached_to_an_asset_of_the_project() -> None:
     segment = graph.get(dg.AssetKey(["deltasnap", "events", "log_segment"]))
     assert (segment.group_name, segment.parent_keys) == ("silver", {dg.AssetKey(["silver", "events"])})
     names = {key.name for key in graph.get(dg.AssetKey(["silver", "events"])).check_keys}
-    assert names == {"contiguous_log", "readable_checkpoint", "readable_protocol"}
+    assert names == {"contiguous_log", "readable_checkpoint", "readable_protocol", "cleanup_orphans"}
 
 
 @pytest.mark.slow
