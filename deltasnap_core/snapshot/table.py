@@ -33,6 +33,7 @@ from deltasnap_core.scan.table_rows import TableRows
 from deltasnap_core.scan.tables.column_trends import trend_rows
 from deltasnap_core.scan.tables.history_frame import history_rows
 from deltasnap_core.scan.tables.log_tables import log_files_rows, versions_rows
+from deltasnap_core.scan.tables.storage_groups import StorageGrouping
 from deltasnap_core.scan.version import rows_in_arrow
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.session_properties import with_session_defaults
@@ -214,6 +215,14 @@ class Table:
 
     def _opened(self, version: int) -> Snapshot:
         return self.snapshot if version == self.version else self.log.get_snapshot_at(version)
+
+    def storage_files(self) -> TableRows:
+        """Return every file below the table's folder, as `MetadataTables.storage_files`. Starts Spark."""
+        return self._rows(self.snapshot.tables.storage_files())
+
+    def storage_groups(self, by: StorageGrouping) -> TableRows:
+        """Return the bytes of the table by class and group, as `MetadataTables.storage_groups`. Starts Spark."""
+        return self._rows(self.snapshot.tables.storage_groups(by))
 
     def _rows(self, rows: pa.Table | DataFrame) -> TableRows:
         return TableRows(version=self.snapshot, source=rows)

@@ -32,6 +32,7 @@ MetadataTable = Literal[
     "optimize_candidates",
     "vacuum_candidates",
     "file_problems",
+    "storage_files",
 ]
 """The names of the members of `deltasnap_core.Table`."""
 _NAMES = ", ".join(get_args(MetadataTable))

@@ -287,7 +287,7 @@ def test_rows_of_a_table_on_s3_are_read_with_its_storage_options(
 @pytest.mark.parametrize(
     "name",
     ["partitions", "column_stats", "tombstones", "entries", "versions", "log_files", "optimize_candidates",
-     "vacuum_candidates", "file_problems"],
+     "vacuum_candidates", "file_problems", "storage_files"],
 )  # fmt: skip
 def test_metadata_table_of_spark_has_the_rows_of_its_dataframe(spark: SparkSession, events: Path, name: str) -> None:
     table = open_table(events, spark=spark)
