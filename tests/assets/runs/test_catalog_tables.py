@@ -247,6 +247,11 @@ def test_managed_table_is_followed_with_the_commits_that_its_catalog_ratified(
     assert project.refresh(settings) == (4,)
     assert SnapshotStore.open(None, settings.storage).versions("events") == [0, 1, 2, 3, 4]
     assert project.row(settings)["condition"] != "broken"
+    unity.refusals = [(403, {}, {})] * 20
+    assert project.tick(settings).keys() == {"events"}
+    row = project.row(settings)
+    assert (row["condition"], row["latest_version"]) == ("broken", 4)
+    assert row["reason"].startswith("catalog: main.silver.events: the token has no permission")
 
 
 def test_store_in_the_folder_of_a_table_of_a_catalog_is_refused_before_anything_is_written(
