@@ -71,7 +71,7 @@ def test_log_files_show_whether_the_version_reads_them_and_leave_out_unknown_one
             "kind": kind,
             "version": version,
             "size": 100 + version,
-            "ms": mtime_of(version),
+            "modification_time": 1000 * mtime_of(version),
             "in_segment": in_segment,
         }
         for file, kind, version, in_segment in zip(
