@@ -8,7 +8,7 @@ same. Files that cannot have a matching row, by their statistics and partition v
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
@@ -87,13 +87,14 @@ class Judgement:
 class _LiveFiles:
     """The files of a version that may have matching rows, or all of them.
 
-    meaning: see `_meaning`. ids: of these files, in order. files: the same files; in Arrow, it was not checked yet
-    whether they may have matching rows.
+    meaning: see `_meaning`. ids: of these files. unknown: of those whose rows are unknown, in order. files: the unknown
+    ones; in Arrow, it was not checked yet whether they may have matching rows.
     """
 
     scan: Scan
     meaning: object
     ids: Sequence[FileId]
+    unknown: Sequence[FileId]
     files: pa.Table | Sequence[DataFile]
 
 
@@ -120,9 +121,11 @@ class Judge:
         if self._expectation.unique or self._expectation.file is not None:
             return
         groups: dict[object, list[_LiveFiles]] = defaultdict(list)
+        listed: set[tuple[object, FileId]] = set()
         for version in versions:
             with suppress(*UNREADABLE):
-                live = self._live_files(version)
+                live = self._live_files(version, listed)
+                listed.update((live.meaning, each) for each in live.unknown)
                 groups[live.meaning].append(live)
         for group in groups.values():
             with suppress(*UNREADABLE, *SPARK_FAILURES):
@@ -148,33 +151,36 @@ class Judge:
         found = (self._known[live.meaning, each] for each in live.ids)
         return [each for each in found if each is not None], files_read
 
-    def _live_files(self, version: TableVersion) -> _LiveFiles:
+    def _live_files(self, version: TableVersion, listed: Collection[tuple[object, FileId]] = ()) -> _LiveFiles:
+        """Return the files of a version. listed: files that are known soon."""
         scan = version.scan(self._expectation.where)
         meaning, rows = _meaning(version.scanned_table(), scan.where or ""), version.versions.run(_files)
         if isinstance(rows, pa.Table):
-            return _LiveFiles(scan=scan, meaning=meaning, ids=_ids(rows), files=rows)
-        files = scan.data_files()  # too many for this process: Spark selects those that may match
-        return _LiveFiles(scan=scan, meaning=meaning, ids=[file.key for file in files], files=files)
+            ids, files = _ids(rows), rows
+        else:
+            files = scan.data_files()  # too many for this process: Spark selects those that may match
+            ids = [file.key for file in files]
+        is_new = [key not in self._known and key not in listed for key in ((meaning, each) for each in ids)]
+        unknown = (
+            files.filter(pa.array(is_new, pa.bool_())) if isinstance(files, pa.Table) else [*compress(files, is_new)]
+        )
+        return _LiveFiles(scan=scan, meaning=meaning, ids=ids, unknown=[*compress(ids, is_new)], files=unknown)
 
     def _read(self, group: Sequence[_LiveFiles]) -> int:
         """Read the unknown files of versions with one meaning, and return their number."""
         meaning, scan = group[-1].meaning, group[-1].scan
-        unknown: dict[FileId, None] = {}
         files: list[DataFile] = []
         tables: list[pa.Table] = []
         for live in group:
-            is_new = [(meaning, each) not in self._known and each not in unknown for each in live.ids]
-            unknown |= dict.fromkeys(compress(live.ids, is_new))
             if isinstance(live.files, pa.Table):
-                tables.append(live.files.filter(pa.array(is_new, pa.bool_())))
+                tables.append(live.files)
             else:
-                files += compress(live.files, is_new)
-        unplanned = pa.concat_tables(tables) if tables else None
-        if unplanned is not None and unplanned.num_rows:
-            files += scan.files_among(unplanned)
+                files += live.files
+        if any(table.num_rows for table in tables):
+            files += scan.files_among(pa.concat_tables(tables))
         counts = scan.counts(files) if files else []
         matches = {file.key: (file, number) for file, number in zip(files, counts, strict=True) if number}
-        self._known |= {(meaning, each): matches.get(each) for each in unknown}
+        self._known |= {(meaning, each): matches.get(each) for live in group for each in live.unknown}
         return len(files)
 
 
