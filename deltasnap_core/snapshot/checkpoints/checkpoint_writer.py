@@ -269,12 +269,16 @@ class CheckpointWriter:
 
     def _rename_damaged(self) -> None:
         """Rename the damaged files, unless another process has replaced or renamed them."""
-        for file, name in self.damaged.items():
-            target = join_url(self._log_path, name)
-            if self.storage.status(file.path) == file:
-                if not self.storage.move_new(file.path, target):
-                    raise StorageError(path=target, reason="expected no file of this new name")
-                _log.info("Renamed the damaged file %s to %s", redacted(file.path), name)
+        if not self.damaged:
+            return
+        now = self.context.table_log.list(self._version)
+        listed = {file for each in now.checkpoints for file in each.files}
+        listed |= {file for each in now.unusable_checkpoints for file in each.files}
+        for file in self.damaged.keys() & listed:  # some storages round the time of a single file
+            target = join_url(self._log_path, self.damaged[file])
+            if not self.storage.move_new(file.path, target):
+                raise StorageError(path=target, reason="expected no file of this new name")
+            _log.info("Renamed the damaged file %s to %s", redacted(file.path), redacted(target))
 
     def _discard(self, draft: _Draft) -> None:
         """Delete the sidecars of a draft that is not in place. Keep them if this is uncertain."""

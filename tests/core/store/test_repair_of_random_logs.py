@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def made(folder: Path, rng: Random, store: SnapshotStore) -> MadeTable:
+def made(folder: Path, rng: Random, store: SnapshotStore, spark: SparkSession | None = None) -> MadeTable:
     """Make a table with a latest commit, and store all its versions."""
     while True:
         folder /= "t"
@@ -30,7 +30,10 @@ def made(folder: Path, rng: Random, store: SnapshotStore) -> MadeTable:
         latest = len(table.commits) - 1
         with suppress(SparkRequiredError):  # a base from a checkpoint in JSON
             if (table.log / commit_file(latest)).exists():
-                store.write_range("t", log_without_spark(TableLog.for_path(folder)), table.first, latest)
+                opened = (
+                    log_without_spark(TableLog.for_path(folder)) if spark is None else DeltaLog.for_table(spark, folder)
+                )
+                store.write_range("t", opened, table.first, latest)
                 return table
 
 
@@ -73,7 +76,7 @@ def test_plan_follows_from_the_damage(seed: int, store: SnapshotStore, tmp_path:
 def test_repaired_log_has_the_counts_of_the_oracle(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = Random(seed)
     store = SnapshotStore.open(spark, tmp_path / "store")
-    table = made(tmp_path / "table", rng, store)
+    table = made(tmp_path / "table", rng, store, spark)
     whole = damage(table, rng)
     if expected(table, whole) != whole or whole == len(table.commits):
         pytest.skip("nothing to repair, or refused")
