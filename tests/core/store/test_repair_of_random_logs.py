@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from itertools import count as count_up
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -72,14 +73,15 @@ def test_plan_follows_from_the_damage(seed: int, store: SnapshotStore, tmp_path:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(40, 60))
+@pytest.mark.parametrize("seed", range(40, 48))
 def test_repaired_log_has_the_counts_of_the_oracle(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = Random(seed)
-    store = SnapshotStore.open(spark, tmp_path / "store")
-    table = made(tmp_path / "table", rng, store, spark)
-    whole = damage(table, rng)
-    if expected(table, whole) != whole or whole == len(table.commits):
-        pytest.skip("nothing to repair, or refused")
+    for attempt in count_up():
+        store = SnapshotStore.open(spark, tmp_path / f"store{attempt}")
+        table = made(tmp_path / f"table{attempt}", rng, store, spark)
+        whole = damage(table, rng)
+        if expected(table, whole) == whole < len(table.commits):
+            break  # otherwise there is nothing to repair, or it is refused
     store.repair("t", DeltaLog.for_table(spark, table.folder), write=True)
     assert json.loads((table.log / LAST_CHECKPOINT).read_text())["version"] >= whole
     (table.log / LAST_CHECKPOINT).unlink()

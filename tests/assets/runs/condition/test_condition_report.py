@@ -124,8 +124,9 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
         f"{1:020}.json, line 1: expected a line of JSON: Expecting property name enclosed in double quotes: character 2"
     )
     text = f"Version 1 cannot be read: {why}. Versions 1 to 2 cannot be loaded."
+    advice = problem.advice.replace("`", r"\`")  # the page is Markdown
     assert {name: entry.value for name, entry in page.metadata.items()} == {
-        "health": f"{text} {problem.advice}\n\nThe last run failed: The disk is full.",
+        "health": f"{text} {advice}\n\nThe last run failed: The disk is full.",
         "failed_run": "r1",
         "cannot_be_loaded": f"| versions | why |\n|-|-|\n| 1 to 2 | {why} |",
         "can_be_loaded": "0",
@@ -135,7 +136,7 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
         "latest_version": 0,
         "num_rows": 7,
     }
-    assert page.description == f"{text} {problem.advice}"
+    assert page.description == f"{text} {advice}"
     assert page.tags == {**tags, "deltasnap/condition": condition_tag(problem, failed)}
     assert (of_run.check, of_run.severity, of_run.text) == (RUN, "warning", "The last run failed: The disk is full.")
     assert verdicts(table) == {
