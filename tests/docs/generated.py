@@ -148,7 +148,8 @@ def _parameter_text(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         name = parameter.metavar or parameter.name.upper()
         return f"{name if parameter.required else f'[{name}]'}{'' if parameter.nargs == 1 else '...'}"
-    return ", ".join(parameter.opts) + (f" {parameter.metavar}" if parameter.metavar else "")
+    names = [*parameter.opts, *parameter.secondary_opts]
+    return ", ".join(names) + (f" {parameter.metavar}" if parameter.metavar else "")
 
 
 def _default_text_of(value: object) -> str:
