@@ -25,8 +25,6 @@ _HAS_SCHEME = string_sql("^[a-z][a-z0-9+.-]+:[/:]")
 _HAS_PARENT = string_sql(r"(^|/)\.\.(/|$)")
 _CANNOT_BE = string_sql(r"[\x00\x{fffd}]")
 _BEFORE_QUERY = string_sql("^[^?#]*")
-_PLAIN_PART = "[A-Za-z0-9_=-][A-Za-z0-9_=.-]*"
-_IS_PLAIN = string_sql(rf"^{_PLAIN_PART}(/{_PLAIN_PART})*\z")
 _NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 
 
@@ -47,13 +45,11 @@ class FileKeys:
     def of_logged(self, path: str) -> str:
         """Return the keys (array, not empty) of a path in the log, decoded and raw."""
         forms = f"array_distinct(array({self._decoded(path)}, {path}))"
-        keys = f"array_distinct(flatten(transform({forms}, path -> {self._keys('path')})))"
-        # Nearly all paths are plain: their key is found without decoding and resolving them.
-        return f"if({path} rlike {_IS_PLAIN}, array({_plain(path)}), {keys})"
+        return f"array_distinct(flatten(transform({forms}, path -> {self._keys('path')})))"
 
     def of_listed(self, path: str) -> str:
         """Return the key of a listed file from its path relative to the table."""
-        return f"if({path} rlike {_IS_PLAIN}, {_plain(path)}, {_normal(_plain(path))})"
+        return _normal(f"concat('/', {_lower(path)})")
 
     def of_name(self, path: str) -> str:
         """Return the key of a listed file from its name."""
@@ -113,10 +109,6 @@ def normal_path(url: str) -> str:
 
 def _lower(path: str) -> str:
     return f"replace(lower({path}), {string_sql(chr(92))}, '/')"
-
-
-def _plain(path: str) -> str:
-    return f"concat('/', {_lower(path)})"
 
 
 def _normal(path: str) -> str:
