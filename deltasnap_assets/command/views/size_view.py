@@ -32,6 +32,8 @@ from deltasnap_core.support import StorageClass, redacted
 
 _GB = 10**9
 _MAX_GROUPS = 50
+_WIDE, _MIN_TEXT_WIDTH = 110, 10
+"""The columns of a terminal with room for all classes, and of a column of texts."""
 _Row = dict[str, Any]
 _CLASSES = {f"{each}_bytes": each.value.replace("_", " ") for each in StorageClass} | {"total_bytes": "total"}
 _GROUP_NAMES: Mapping[Grouping | None, Sequence[str]] = {
@@ -122,13 +124,15 @@ def _totals(rows: Sequence[_Row]) -> _Row:
 def _print(console: Console, rows: Sequence[_Row], request: BillRequest) -> None:
     table = Table(box=None, header_style="dim")
     for name in ("table", *_GROUP_NAMES[request.by]):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=_MIN_TEXT_WIDTH)
+    is_wide = console.width >= _WIDE  # a narrow terminal shows only the classes that have files
+    classes = [name for name in _CLASSES if is_wide or any(row[name] != 0 for row in rows)]
     has_costs = request.price is not None
-    for name in (*_CLASSES.values(), *(["a month"] if has_costs else [])):
+    for name in (*map(_CLASSES.__getitem__, classes), *(["a month"] if has_costs else [])):
         table.add_column(name, justify="right", no_wrap=True)
     for texts, row in _lines(rows, request.by):
         costs = [_cost_text(row)] if has_costs else []
-        table.add_row(*map(shown, texts), *(_size_text(row[name]) for name in _CLASSES), *costs)
+        table.add_row(*map(shown, texts), *(_size_text(row[name]) for name in classes), *costs)
     console.print(table)
     for row in rows if request.by is None else ():
         for note in _notes(row):

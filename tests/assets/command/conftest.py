@@ -11,6 +11,13 @@ import tests.assets.command.fast_typer  # noqa: F401
 from deltasnap_core import DeltaLog
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output of commands is as wide as a table, whatever the environment of the tests says."""
+    for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Commands use the session of the tests."""
