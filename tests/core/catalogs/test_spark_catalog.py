@@ -28,7 +28,7 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_table_of_hive_is_found_without_a_delta_jar(hive: tuple[Path, dict[str, Any]]) -> None:
     folder, answers = hive
     for name in ("silver.events", "spark_catalog.silver.events"):
@@ -37,7 +37,7 @@ def test_table_of_hive_is_found_without_a_delta_jar(hive: tuple[Path, dict[str, 
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_other_tables_of_hive_are_one_sentence(hive: tuple[Path, dict[str, Any]]) -> None:
     answers = hive[1]
     assert answers["silver.files"] == "it is not a Delta table, but a table of the format parquet"
@@ -49,14 +49,14 @@ def test_other_tables_of_hive_are_one_sentence(hive: tuple[Path, dict[str, Any]]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_patterns_find_delta_tables_of_hive(hive: tuple[Path, dict[str, Any]]) -> None:
     assert hive[1]["pattern"] == ["silver.events"]
     assert hive[1]["all"] == ["spark_catalog.silver.events", "spark_catalog.silver.forged"]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_pattern_has_no_tables_until_a_process_with_a_session_finds_them(hive: tuple[Path, dict[str, Any]]) -> None:
     found = hive[1]["discover"]
     assert (found["before"], found["found"], found["after"]) == ([], ["found_events"], ["found_events"])
@@ -65,7 +65,7 @@ def test_pattern_has_no_tables_until_a_process_with_a_session_finds_them(hive: t
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ticks_without_a_session_use_the_location_that_a_run_found(hive: tuple[Path, dict[str, Any]]) -> None:
     app = hive[1]["app"]
     assert app["refresh"] == [0, 1]

@@ -33,6 +33,7 @@ from tests.core.store.repair_builders import (
     make_log,
     put_checkpoint,
 )
+from tests.thorough import one_in
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def seen(log: Path) -> tuple[Any, ...]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", one_in(3, DAMAGES.values()), ids=DAMAGES)
 def test_readers_see_the_files_from_before_the_damage(damage: Damage, spark: SparkSession, log: Path) -> None:
     before = seen(log)
     damage.do(log)

@@ -67,7 +67,11 @@ def test_csv_has_the_same_columns_without_a_listing_and_a_price(session: Any, fo
 
 @pytest.mark.parametrize(
     ("by", "keys"),
-    [("partition", {"partition"}), ("age", {"age_days"}), ("writer", {"operation", "job"})],
+    [
+        ("writer", {"operation", "job"}),
+        pytest.param("partition", {"partition"}, marks=pytest.mark.thorough),
+        pytest.param("age", {"age_days"}, marks=pytest.mark.thorough),
+    ],
 )
 def test_groups_add_up_to_the_total(session: Any, folder: Path, by: str, keys: set[str]) -> None:
     found = json.loads(run("size", "events", "--by", by, "--price", "1000000000", "--json").stdout)

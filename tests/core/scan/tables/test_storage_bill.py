@@ -75,7 +75,7 @@ def test_class_of_a_file_is_what_needs_it(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("is_full", "orphan_bytes"), [(False, 77), (True, 0)], ids=["lite", "full"])
+@pytest.mark.parametrize(("is_full", "orphan_bytes"), [(True, 0), pytest.param(False, 77, marks=pytest.mark.thorough)])
 def test_bill_of_a_written_table_adds_up_to_its_folder(
     is_full: bool, orphan_bytes: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -132,7 +132,7 @@ def test_writer_is_the_first_commit_with_a_file(spark: SparkSession, tmp_path: P
     assert sizes["OPTIMIZE"] == (log / f"{4:020d}.json").stat().st_size
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_groups_of_a_written_table_add_up_to_its_bill(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": list(range(100)), "day": ["a b", "ü/%"] * 50})
     feed = {"delta.enableChangeDataFeed": "true"}
