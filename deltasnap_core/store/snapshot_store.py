@@ -1,10 +1,8 @@
 """SnapshotStore: every stored version of every table, below one folder or URL.
 
-`layout` documents the files below the root.
-
-A table that is dropped and created again starts a new generation. A table that is restored from a backup, or rolled
-back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
-`stored_versions` decides which versions are current, `common_version` finds a fork.
+`layout` documents the files below the root. A table that is dropped and created again starts a new generation. A table
+that is restored from a backup, or rolled back, starts a generation that forks off: the versions up to the fork stay in
+place and remain current. `stored_versions` decides which versions are current, `common_version` finds a fork.
 
 Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
 are unique. So a killed run leaves only files that no manifest names, which `prune` removes when they are old.
