@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -67,18 +67,18 @@ def is_harmless_option(option: str, value: object) -> bool:
 def learn_url(url: str) -> None:
     """Add the credentials in a URL to the secrets of this process."""
     if "@" in url or "=" in url:
-        _learned.add(_secrets_of_url(url))
+        _learn(_secrets_of_url(url))
 
 
 def learn_options(options: Mapping[str, Any]) -> None:
     """Add the values of storage options, even nested ones, to the secrets of this process, except harmless ones."""
-    _learned.add(_secrets_of_options(options))
+    _learn(_secrets_of_options(options))
 
 
 def learn_secret(secret: str) -> None:
     """Add a text to the secrets of this process. For a URL, add its path and query too: some errors show only these."""
     path = secret.partition("://")[2].partition("/")[2]
-    _learned.add(iter([secret, path] if len(path) >= _SHORTEST_PATH else [secret]))
+    _learn([secret, path] if len(path) >= _SHORTEST_PATH else [secret])
 
 
 def learn_settings(settings: Mapping[str, Any]) -> None:
@@ -126,22 +126,17 @@ class HiddenError(Exception):
     """Replaces an error of another library whose text contains credentials."""
 
 
-class _Learned:
-    """Secrets in insertion order. If there are too many, the oldest are dropped."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.secrets: dict[str, None] = {}
-
-    def add(self, found: Iterator[str]) -> None:
-        new = [secret for secret in found if secret and secret not in self.secrets]
-        if new:
-            with self._lock:
-                secrets = {**self.secrets, **dict.fromkeys(new)}
-                self.secrets = dict(list(secrets.items())[-_MAX_LEARNED:])
+_learned: dict[str, None] = {}
+"""Secrets in insertion order. If there are too many, the oldest are dropped."""
+_learning = Lock()
 
 
-_learned = _Learned()
+def _learn(found: Iterable[str]) -> None:
+    if new := [secret for secret in found if secret and secret not in _learned]:
+        with _learning:
+            _learned.update(dict.fromkeys(new))
+            for oldest in list(_learned)[:-_MAX_LEARNED]:
+                del _learned[oldest]
 
 
 def _secrets(length: int) -> list[str]:
@@ -150,7 +145,7 @@ def _secrets(length: int) -> list[str]:
     length: of the text to search. For a shorter text than any secret of the environment, these are not read.
     """
     environment = _secrets_of_environment() if length >= _SHORTEST_IN_ENVIRONMENT else ()
-    return sorted({*_learned.secrets, *environment}, key=len, reverse=True)
+    return sorted({*_learned, *environment}, key=len, reverse=True)
 
 
 def _secrets_of_environment() -> Iterator[str]:

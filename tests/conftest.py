@@ -198,9 +198,10 @@ def _quick_session_first(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(autouse=True)
 def _forget_secrets() -> Iterator[None]:
     """Forget the secrets of a test, so that the texts of the next one are not redacted."""
-    before = redaction._learned.secrets
+    before = dict(redaction._learned)
     yield
-    redaction._learned.secrets = before
+    redaction._learned.clear()
+    redaction._learned.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock, RLock, Thread
 
 from deltasnap_core.errors import DeltaSnapError
@@ -18,14 +18,6 @@ from deltasnap_core.snapshot.table_context import TableContext
 _log = logger_of(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapturedSnapshot:
-    """The most recent snapshot, and the time (ms) when its update began."""
-
-    snapshot: Snapshot
-    update_timestamp: int
-
-
 class SnapshotManagement:
     """Holds the current snapshot of one table. Thread-safe.
 
@@ -37,7 +29,7 @@ class SnapshotManagement:
         self._context = context
         self._builder = context.table_log.builder
         self._staleness_limit_ms = staleness_limit_ms
-        self._captured: CapturedSnapshot | None = None
+        self._captured: tuple[Snapshot, int] | None = None  # with the time (ms) when its update began
         self._update_lock = RLock()
         self._background: Thread | None = None
         self._background_lock = Lock()
@@ -45,13 +37,13 @@ class SnapshotManagement:
     @property
     def snapshot(self) -> Snapshot:
         """The current snapshot, loaded on first use (Delta's `getSnapshotAtInit`); not updated."""
-        return self._capture(NO_CATALOG).snapshot
+        return self._capture(NO_CATALOG)
 
     @property
     def last_update_timestamp(self) -> int:
         """When (ms) the last update began; -1: no update yet."""
         captured = self._captured
-        return -1 if captured is None else captured.update_timestamp
+        return -1 if captured is None else captured[1]
 
     @property
     def is_snapshot_stale(self) -> bool:
@@ -59,7 +51,7 @@ class SnapshotManagement:
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
-        return captured.update_timestamp < self._context.table_log.clock() - self._staleness_limit_ms
+        return captured[1] < self._context.table_log.clock() - self._staleness_limit_ms
 
     def update(
         self, staleness_acceptable: bool, check_if_updated_since_ts: int | None, catalog: CatalogCommits
@@ -67,12 +59,13 @@ class SnapshotManagement:
         """See DeltaLog. catalog: the commits of the catalog of a catalog-managed table."""
         captured = self._captured
         if captured is None:
-            return self._capture(catalog).snapshot
-        if check_if_updated_since_ts is not None and captured.update_timestamp >= check_if_updated_since_ts:
-            return captured.snapshot
+            return self._capture(catalog)
+        snapshot, updated_ms = captured
+        if check_if_updated_since_ts is not None and updated_ms >= check_if_updated_since_ts:
+            return snapshot
         if staleness_acceptable and not self.is_snapshot_stale:
             self._update_in_background(catalog)
-            return self._capture(catalog).snapshot
+            return self._capture(catalog)
         with self._update_lock:
             return self._update(catalog)
 
@@ -84,7 +77,7 @@ class SnapshotManagement:
     ) -> Snapshot:
         """See DeltaLog."""
         with self._update_lock:
-            started, previous = self._context.table_log.clock(), self._capture(NO_CATALOG).snapshot
+            started, previous = self._context.table_log.clock(), self._capture(NO_CATALOG)
             if committed_version <= previous.version:
                 return previous
             segment = self.get_log_segment_after_commit(committed_version, pre_commit_segment)
@@ -116,7 +109,7 @@ class SnapshotManagement:
         Delta's `getSnapshotAt`.
         """
         captured = self._captured
-        current = None if captured is None else captured.snapshot
+        current = None if captured is None else captured[0]
         if current is not None and current.version == version and catalog in (NO_CATALOG, current.log.catalog):
             if min_file_retention_timestamp is None:
                 return current
@@ -136,22 +129,22 @@ class SnapshotManagement:
         with self._update_lock:
             captured, self._captured = self._captured, None
             if captured is not None:
-                captured.snapshot.close()
+                captured[0].close()
 
-    def _capture(self, catalog: CatalogCommits) -> CapturedSnapshot:
+    def _capture(self, catalog: CatalogCommits) -> Snapshot:
         captured = self._captured
         if captured is not None:
-            return captured
+            return captured[0]
         with self._update_lock:
             if self._captured is None:
                 started = self._context.table_log.clock()
                 snapshot = self._snapshot_of(first_segment(self._builder, catalog), None, catalog)
-                self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
+                self._captured = snapshot, started
                 _log.info("Returning initial snapshot %s", snapshot)
-            return self._captured
+            return self._captured[0]
 
     def _update(self, catalog: CatalogCommits) -> Snapshot:
-        started, previous = self._context.table_log.clock(), self._capture(catalog).snapshot
+        started, previous = self._context.table_log.clock(), self._capture(catalog)
         is_loaded = previous.log.is_loaded
         segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
         is_same = previous.log_segment is segment and previous.log.catalog == catalog
@@ -166,7 +159,7 @@ class SnapshotManagement:
         return Snapshot.load(self._context, log, predecessor=previous, is_current=True)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
-        self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
+        self._captured = snapshot, started
         if snapshot is not previous:
             _warn_of_replaced_log(previous, snapshot)
             previous.close(successor=snapshot)

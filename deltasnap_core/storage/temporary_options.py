@@ -17,25 +17,6 @@ Fetch = Callable[[], tuple[Mapping[str, Any], int]]
 """Returns storage options, and when they expire, in ms since the epoch."""
 
 
-class _Fetched:
-    """The last fetched options. Short-lived ones are replaced after half of their life."""
-
-    def __init__(self, fetch: Fetch, clock: Clock) -> None:
-        self._fetch, self._clock = fetch, clock
-        self._options: Mapping[str, Any] = {}
-        self._until_ms = 0
-        self._lock = Lock()
-
-    def current(self) -> Mapping[str, Any]:
-        with self._lock:
-            now = self._clock()
-            if now >= self._until_ms:
-                self._options, expires_ms = self._fetch()
-                learn_options(self._options)
-                self._until_ms = expires_ms - min(_MARGIN_MS, (expires_ms - now) // 2)
-            return self._options
-
-
 class TemporaryOptions(Mapping[str, Any]):
     """Storage options that are valid whenever they are read. Threads may share them.
 
@@ -45,8 +26,12 @@ class TemporaryOptions(Mapping[str, Any]):
 
     def __init__(self, fetch: Fetch, clock: Clock = system_clock) -> None:
         """Create options; nothing is fetched yet."""
-        self._fetched = _Fetched(fetch, clock)
+        self._fetch, self._clock = fetch, clock
+        self._fetched: Mapping[str, Any] = {}
+        self._until_ms = 0
+        self._lock = Lock()
         self._own: Mapping[str, Any] = {}
+        self._source = self
 
     def with_own(self, own: Mapping[str, Any]) -> TemporaryOptions:
         """Return the same options with others that replace them and do not expire."""
@@ -68,14 +53,24 @@ class TemporaryOptions(Mapping[str, Any]):
         return "TemporaryOptions(...)"
 
     def __eq__(self, other: object) -> bool:
-        is_same = isinstance(other, TemporaryOptions) and self._fetched is other._fetched
+        is_same = isinstance(other, TemporaryOptions) and self._source is other._source
         return is_same and self._own == other._own  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return id(self._fetched)
+        return id(self._source)
 
     def _current(self) -> dict[str, Any]:
-        return {**self._fetched.current(), **self._own}
+        return {**self._source._latest(), **self._own}
+
+    def _latest(self) -> Mapping[str, Any]:
+        """Return the options of the source. Short-lived ones are replaced after half of their life."""
+        with self._lock:
+            now = self._clock()
+            if now >= self._until_ms:
+                self._fetched, expires_ms = self._fetch()
+                learn_options(self._fetched)
+                self._until_ms = expires_ms - min(_MARGIN_MS, (expires_ms - now) // 2)
+            return self._fetched
 
 
 def with_own_options(options: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:

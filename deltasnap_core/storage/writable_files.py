@@ -311,7 +311,7 @@ def _part_of(filesystem: Any, target: str, part: range) -> bytes:
 
 
 class FileParts(io.RawIOBase):
-    """A file of `size` bytes, opened for reading `parts`: the content by offset. Errors: OSError for other bytes."""
+    """A file of `size` bytes, opened for reading `parts`: the content by offset. Others: io.UnsupportedOperation."""
 
     def __init__(self, size: int, parts: Mapping[int, bytes]) -> None:
         self._size = size
@@ -340,4 +340,5 @@ class FileParts(io.RawIOBase):
                 view[:] = content[offset : offset + len(view)]
                 self._position += len(view)
                 return len(view)
-        raise OSError(f"expected to read only the requested parts, not {len(view)} bytes at {self._position}")
+        reason = f"expected to read only the requested parts, not {len(view)} bytes at {self._position}"
+        raise io.UnsupportedOperation(reason)

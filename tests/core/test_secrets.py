@@ -35,7 +35,7 @@ TEXT = f"{URL} and {' '.join(PLANTED)} refused"
 
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_learned", redaction._Learned())
+    monkeypatch.setattr(redaction, "_learned", {})
     monkeypatch.setenv("SOME_SECRET_ACCESS_KEY", "planted-in-environment")
     learn_url(URL)
     learn_options(OPTIONS)
@@ -206,7 +206,7 @@ def test_log_changed_error_shows_no_credentials() -> None:
 
 
 def test_credentials_are_registered_at_every_entry_point() -> None:
-    redaction._learned.secrets = {}
+    redaction._learned.clear()
     FsspecLogStore({"secret": "planted-key"})
     TableLog.for_path("s3://me:planted-token@lake/t")
     assert redacted("planted-key planted-token") == f"{redaction.REDACTED} {redaction.REDACTED}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
@@ -24,29 +23,15 @@ from deltasnap_core.storage.log_store import LogStore
 _MAX_THREADS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPages:
-    """The contents of the pages of a checkpoint: the number of files, and whether one has a negative number."""
-
-    num_files: int
-    has_negative_number: bool
-
-    @classmethod
-    def of(cls, parts: Iterable[ReadPages]) -> ReadPages:
-        """Return the contents of several parts together."""
-        parts = list(parts)
-        return cls(sum(part.num_files for part in parts), any(part.has_negative_number for part in parts))
-
-
-def read_every_page(store: LogStore, contents: CheckpointContents) -> ReadPages:
-    """Read every page of a checkpoint, in batches of rows.
+def read_every_page(store: LogStore, contents: CheckpointContents) -> tuple[int, bool]:
+    """Return the number of files in a checkpoint, and whether one has a negative number. Reads every page, in batches.
 
     Errors: CorruptLogError naming the file; StorageError.
     """
     parts = (*contents.top_level, *contents.sidecars)
-    in_lines = ReadPages(lines_with(contents.lines, "add").num_rows, has_negative_number=False)
+    in_lines = lines_with(contents.lines, "add").num_rows, False
     at_once = min(os.cpu_count() or 1, _MAX_THREADS)
-    return ReadPages.of([in_lines, *map_concurrently(partial(_read, store), parts, at_once=at_once)])
+    return _together([in_lines, *map_concurrently(partial(_read, store), parts, at_once=at_once)])
 
 
 def page_bytes(contents: CheckpointContents) -> int:
@@ -56,23 +41,28 @@ def page_bytes(contents: CheckpointContents) -> int:
     return sum(group.column(each).total_compressed_size for group in groups for each in range(group.num_columns))
 
 
-def _read(store: LogStore, part: CheckpointFile) -> ReadPages:
+def _read(store: LogStore, part: CheckpointFile) -> tuple[int, bool]:
     path = part.file.path
     with damage_as(partial(_unreadable, path)), store.open(path) as stream:
-        return ReadPages.of(_contents_of(batch) for batch in _batches(stream, part.metadata))
+        return _together(_contents_of(batch) for batch in _batches(stream, part.metadata))
 
 
 def _unreadable(path: str, error: Exception) -> CorruptLogError:
     return CorruptLogError(path=path, reason=f"its pages could not be read: {one_line(error)}")
 
 
-def _contents_of(batch: pa.RecordBatch) -> ReadPages:
+def _together(parts: Iterable[tuple[int, bool]]) -> tuple[int, bool]:
+    parts = list(parts)
+    return sum(count for count, _ in parts), any(is_negative for _, is_negative in parts)
+
+
+def _contents_of(batch: pa.RecordBatch) -> tuple[int, bool]:
     adds = pa.Table.from_batches([batch]).select([name for name in batch.schema.names if name == "add"])
     num_files = int(holds(adds, "add.path").sum()) if adds.num_columns else 0
     try:
-        return ReadPages(num_files, bool(pc.any(has_negative_number(measures_of(adds))).as_py()))
+        return num_files, bool(pc.any(has_negative_number(measures_of(adds))).as_py())
     except (TypeError, pa.ArrowException):  # types that only Spark reads
-        return ReadPages(num_files, has_negative_number=False)
+        return num_files, False
 
 
 def read_pages(stream: BinaryIO) -> None:

@@ -7,11 +7,13 @@ statistics: its C++ code throws an exception that nothing catches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
-from typing import Any, BinaryIO
+from io import BytesIO, UnsupportedOperation
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from deltasnap_core.storage.writable_files import FileParts
 
 _TAIL_BYTES = 64 << 10
 _MAGIC = b"PAR1"
@@ -48,11 +50,11 @@ def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
     if not metadata.num_row_groups or not metadata.num_columns:
         return metadata
     # Before it reads, pyarrow locates every column of every row group. In this step, it catches exceptions.
-    parquet = pq.ParquetFile(pa.PythonFile(_NothingToRead(size), "r"), metadata=metadata, pre_buffer=True)
+    parquet = pq.ParquetFile(pa.PythonFile(FileParts(size, {}), "r"), metadata=metadata, pre_buffer=True)
     groups = list(range(metadata.num_row_groups))
     try:
         next(parquet.iter_batches(1, row_groups=groups, use_threads=False), None)
-    except _ReachedError as reached:
+    except UnsupportedOperation as reached:  # nothing can be read
         # pyarrow keeps a reference to the exception, which would keep this frame and pyarrow's own objects alive.
         reached.__traceback__ = None
     return metadata
@@ -105,40 +107,3 @@ def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | 
 def _last(stream: BinaryIO, size: int, length: int) -> bytes:
     stream.seek(size - length)
     return stream.read(length)
-
-
-class _ReachedError(Exception):
-    """Raised when pyarrow starts to read."""
-
-
-class _NothingToRead:
-    """A file of a given size that cannot be read."""
-
-    closed = False
-    mode = "rb"
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._size
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = offset + (0, self._position, self._size)[whence]
-        return self._position
-
-    def read(self, *_: Any) -> bytes:
-        raise _ReachedError
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -84,9 +84,9 @@ class ExaminedFiles:
             if not self.states:
                 self.read_pages = self.read_pages and self._is_within_limit(contents)
             if self.read_pages and not self.states:
-                pages = read_every_page(self._store, contents)
-                is_negative |= pages.has_negative_number
-                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, pages.num_files)
+                num_files, has_negative_number = read_every_page(self._store, contents)
+                is_negative |= has_negative_number
+                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, num_files)
             if not self.states and self._is_replaced(provider.files[0]):
                 self.replaced = provider
         except (CorruptLogError, StorageError) as error:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -27,17 +26,8 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 _COMMITS_CHECKED = 10
 """The number of latest commits to read to find out whether a table has in-commit timestamps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InCommitTimestamps:
-    """The first version with in-commit timestamps, and its timestamp in ms (None: not stated).
-
-    Source: PROTOCOL.md, In-Commit Timestamps.
-    """
-
-    since_version: int
-    since_ms: int | None
+_NEVER = 1 << 63
+"""Later than every version."""
 
 
 def modification_times(store: LogStore, commits: Mapping[int, FileStatus]) -> dict[int, int]:
@@ -127,12 +117,16 @@ def _is_no_file(store: LogStore, segment: LogSegment, commit: FileStatus) -> boo
     )
 
 
-def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
-    """Return where in-commit timestamps start, from the properties of the latest version; None: not enabled."""
+def start_of_in_commit_timestamps(configuration: Mapping[str, str]) -> tuple[int, int | None]:
+    """Return the first version with an in-commit timestamp, and that timestamp in ms (None: not stated).
+
+    If they are not enabled, all versions are before it. configuration: the properties of the latest version.
+    Source: PROTOCOL.md, In-Commit Timestamps.
+    """
     if not in_commit_timestamps_enabled(configuration):
-        return None
+        return _NEVER, None
     version, timestamp = in_commit_timestamp_enablement(configuration)
-    return InCommitTimestamps(since_version=version or 0, since_ms=timestamp)
+    return version or 0, timestamp
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
@@ -197,15 +191,3 @@ def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Met
                 yield Metadata.from_json(values)
         except ValueError as error:
             raise CorruptLogError(path=commit.path, line=line, reason=str(error)) from error
-
-
-def last_at_or_before(versions: Sequence[int], timestamp_ms: int, timestamp_of: Callable[[int], int]) -> int | None:
-    """Return the last of ascending versions committed at or before a time; None: all are later. A binary search."""
-    low, high = 0, len(versions)
-    while low < high:
-        middle = (low + high) // 2
-        if timestamp_of(versions[middle]) <= timestamp_ms:
-            low = middle + 1
-        else:
-            high = middle
-    return versions[low - 1] if low else None

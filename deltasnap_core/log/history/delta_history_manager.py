@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -19,14 +19,12 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.commits.action_lines import missing_commit
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import (
-    InCommitTimestamps,
     decreasing,
-    find_in_commit_timestamps,
     in_commit_timestamp,
-    last_at_or_before,
     modification_times,
     read_in_commit_timestamps,
     read_latest_configuration,
+    start_of_in_commit_timestamps,
 )
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.changing_log import read_or_list_again
@@ -114,14 +112,12 @@ class DeltaHistoryManager:
         Reads no commit if in-commit timestamps are not enabled.
         """
         listing = self._list()
-        own = self._in_commit_timestamps(listing)
+        since, _ = self._start_of_in_commit_timestamps(listing)
         by_mtime = modification_times(self._store, listing.commits)
         wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
-        if own is None:
-            return wanted
-        with_own_time = [listing.commits[version] for version in wanted if version >= own.since_version]
+        with_own_time = [listing.commits[version] for version in wanted if version >= since]
         found = dict(read_in_commit_timestamps(self._store, with_own_time))
-        return {v: found.get(v, t) for v, t in wanted.items() if v < own.since_version or v in found}
+        return {v: found.get(v, t) for v, t in wanted.items() if v < since or v in found}
 
     def get_active_commit_at_time(
         self,
@@ -164,7 +160,7 @@ class DeltaHistoryManager:
         if must_be_recreatable:  # an old checkpoint may lack the commits up to the first existing one
             with_state = (version for version in listing.reconstructable_versions() if version in listing.commits)
             earliest = next(with_state, _latest(listing) + 1)
-        timeline = _Timeline(self._store, listing, earliest, self._in_commit_timestamps(listing))
+        timeline = _Timeline(self._store, listing, earliest, self._start_of_in_commit_timestamps(listing))
         if not timeline.versions:
             raise TimestampNotFoundError(path=table_path(self._log_path), timestamp_ms=timestamp_ms)
         version = timeline.last_at_or_before(timestamp_ms)
@@ -225,20 +221,20 @@ class DeltaHistoryManager:
             raise DeltaTableNotFoundError(path=table_path(self._log_path))
         return listing
 
-    def _in_commit_timestamps(self, listing: LogListing) -> InCommitTimestamps | None:
+    def _start_of_in_commit_timestamps(self, listing: LogListing) -> tuple[int, int | None]:
         if self._configuration is not None:
-            return find_in_commit_timestamps(self._configuration())
-        return find_in_commit_timestamps(read_latest_configuration(self._store, listing))
+            return start_of_in_commit_timestamps(self._configuration())
+        return start_of_in_commit_timestamps(read_latest_configuration(self._store, listing))
 
     def _histories(self, listing: LogListing, commits: Sequence[FileStatus]) -> Iterator[DeltaHistory]:
         if not commits:
             return
-        own = self._in_commit_timestamps(listing)
+        since, _ = self._start_of_in_commit_timestamps(listing)
         by_mtime = modification_times(self._store, listing.commits)
         for commit, info in read_commit_infos(self._store, commits):
             version = commit_version(commit.path)
-            is_own = own is not None and version >= own.since_version
-            yield DeltaHistory.of(version, in_commit_timestamp(commit, info) if is_own else by_mtime[version], info)
+            time = in_commit_timestamp(commit, info) if version >= since else by_mtime[version]
+            yield DeltaHistory.of(version, time, info)
 
     def _earliest(self, listing: LogListing, must_be_recreatable: bool) -> int:
         if not must_be_recreatable:
@@ -254,16 +250,16 @@ class DeltaHistoryManager:
 class _Timeline:
     """The commits from a version on, in order of time. Reads as few timestamps as possible."""
 
-    def __init__(self, store: LogStore, listing: LogListing, first: int, own: InCommitTimestamps | None) -> None:
+    def __init__(self, store: LogStore, listing: LogListing, first: int, own_times: tuple[int, int | None]) -> None:
         self._store = store
         self._commits = listing.commits
-        self._own = own
+        self._since, self._since_ms = own_times
         self._by_mtime = modification_times(store, listing.commits)
         self.versions = [version for version in self._by_mtime if version >= first]
         self._read: dict[int, int] = {}
 
     def timestamp_of(self, version: int) -> int:
-        if self._own is None or version < self._own.since_version:
+        if version < self._since:
             return self._by_mtime[version]
         if version not in self._read:
             commit = self._commits[version]
@@ -278,8 +274,7 @@ class _Timeline:
         Errors: CorruptLogError if times that the search reads, or those next to the result, decrease.
         """
         era = self._era(timestamp_ms)
-        found = last_at_or_before(era, timestamp_ms, self.timestamp_of)
-        place = 0 if found is None else era.index(found)
+        place = max(bisect_right(era, timestamp_ms, key=self.timestamp_of) - 1, 0)
         for version in era[max(place - 1, 0) : place + 2]:
             with suppress(CorruptLogError):  # the search read what it needs
                 self.timestamp_of(version)
@@ -293,13 +288,11 @@ class _Timeline:
 
         The times of both may overlap.
         """
-        if self._own is None:
-            return self.versions
-        place = bisect_left(self.versions, self._own.since_version)
+        place = bisect_left(self.versions, self._since)
         before, after = self.versions[:place], self.versions[place:]
         if not (before and after):
             return self.versions
-        since_ms = self.timestamp_of(after[0]) if self._own.since_ms is None else self._own.since_ms
+        since_ms = self.timestamp_of(after[0]) if self._since_ms is None else self._since_ms
         return after if since_ms <= timestamp_ms else before
 
 

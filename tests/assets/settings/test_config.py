@@ -30,7 +30,7 @@ PASSWORD = "hunter2"
 @pytest.fixture(autouse=True)
 def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process hides all secrets that it has seen, and other tests use common words."""
-    monkeypatch.setattr(redaction, "_learned", redaction._Learned())
+    monkeypatch.setattr(redaction, "_learned", {})
 
 
 def write(folder: Path, text: str) -> Path:

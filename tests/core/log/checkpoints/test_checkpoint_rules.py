@@ -17,7 +17,7 @@ from hypothesis import assume, given, strategies as st
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints import parquet_footer
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_columns
-from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, _contents_of, read_every_page, read_pages
+from deltasnap_core.log.checkpoints.checkpoint_pages import _contents_of, read_every_page, read_pages
 from deltasnap_core.log.checkpoints.checkpoint_rules import check_columns
 from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
@@ -26,6 +26,7 @@ from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, checkpoint_file
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.full_actions import full_actions
+from deltasnap_core.storage.writable_files import FileParts
 from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, metadata, protocol, remove
 from tests.core.storage.concurrency_builders import FORKS
 
@@ -209,7 +210,7 @@ def test_footer_is_not_cached() -> None:
     for _ in range(3):
         assert _opens(_checkpoint())
     gc.collect()
-    assert not any(isinstance(each, parquet_footer._NothingToRead) for each in gc.get_objects())
+    assert not any(isinstance(each, FileParts) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_text_that_is_no_utf8_is_damage() -> None:
         read_pages(file)
 
 
-def holding(*actions: dict[str, Any]) -> ReadPages:
+def holding(*actions: dict[str, Any]) -> tuple[int, bool]:
     """Return what a checkpoint with actions contains, read in one page each."""
     store = MemoryLogStore()
     file = io.BytesIO()
@@ -269,13 +270,10 @@ def added(size: int) -> dict[str, Any]:
 
 def test_pages_show_the_number_of_files_and_negative_numbers() -> None:
     gone = {"add": None, "remove": {"path": "gone"}}
-    assert holding(added(1), added(0), gone) == ReadPages(2, has_negative_number=False)
-    assert holding(gone, added(1), added(-1)) == ReadPages(2, has_negative_number=True)
-    parts = [ReadPages(2, has_negative_number=False), ReadPages(3, has_negative_number=True)]
-    assert ReadPages.of(parts) == ReadPages(5, has_negative_number=True)
-    assert ReadPages.of([]) == ReadPages(0, has_negative_number=False)
+    assert holding(added(1), added(0), gone) == (2, False)
+    assert holding(gone, added(1), added(-1)) == (2, True)
 
 
 def test_numbers_of_types_that_only_spark_reads_are_not_checked() -> None:
     batch = pa.RecordBatch.from_pylist([{"add": {"path": "a", "size": -1.0}}])
-    assert _contents_of(batch) == ReadPages(1, has_negative_number=False)
+    assert _contents_of(batch) == (1, False)

@@ -16,7 +16,6 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.history.commit_timestamps import last_at_or_before
 from deltasnap_core.log.history.delta_history_manager import Commit, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
@@ -410,17 +409,3 @@ def test_latest_commit_decides_in_a_log_that_cannot_be_read() -> None:
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: 7}
     store.put_commit(3, commit_info())
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: mtime_of(2), 3: mtime_of(3)}
-
-
-TIMES = {3: 100, 4: 200, 5: 200, 6: 300}
-
-
-@pytest.mark.parametrize(
-    ("time", "version"), [(99, None), (100, 3), (199, 3), (200, 5), (299, 5), (300, 6), (10**15, 6)]
-)
-def test_last_version_at_or_before_a_time_is_found(time: int, version: int | None) -> None:
-    assert last_at_or_before(list(TIMES), time, TIMES.__getitem__) == version
-
-
-def test_last_version_of_an_empty_list_is_none() -> None:
-    assert last_at_or_before([], 100, TIMES.__getitem__) is None
