@@ -1,4 +1,4 @@
-"""FileLookup: the data files of actions, checked before Spark reads them.
+"""Looks up the data files of actions, checked before Spark reads them.
 
 Source: PROTOCOL.md, Partition Value Serialization; Deletion Vectors; Add File and Remove File.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,117 +35,116 @@ _RECORDS = ("path", f"{vector_id_sql('deletionVector')} as vector", f"{num_recor
 _NONE = "null"
 
 
-@dataclass(frozen=True, slots=True)
-class FileLookup:
-    """Looks up the data files to read of one version of a table."""
+def files_to_read(table: ScannedTable, files: DataFrame) -> list[DataFile]:
+    """Return the data files to read, from files with the columns of AddFile.
 
-    table: ScannedTable
+    Runs one Spark job, and for files with a deletion vector another one, which reads their statistics.
+    Errors: as Scan.to_df.
+    """
+    found = values_of(files.selectExpr(*_COLUMNS, f"{_malformed(table)} as malformed").toArrow())
+    if any(add["deletionVector"] for add in found):
+        stated = files.where("deletionVector is not null").selectExpr(*_RECORDS).toArrow().to_pylist()
+        records = {(row["path"], row["vector"]): row["records"] for row in stated}
+        return [replace(file, records=records.get(file.key)) for file in _data_files(table, found)]
+    return _data_files(table, found)
 
-    def found_in(self, files: DataFrame) -> list[DataFile]:
-        """Return the data files to read, from files with the columns of AddFile.
 
-        Runs one Spark job, and for files with a deletion vector another one, which reads their statistics.
-        Errors: as Scan.to_df.
-        """
-        found = values_of(files.selectExpr(*_COLUMNS, f"{self._malformed} as malformed").toArrow())
-        if any(add["deletionVector"] for add in found):
-            stated = files.where("deletionVector is not null").selectExpr(*_RECORDS).toArrow().to_pylist()
-            records = {(row["path"], row["vector"]): row["records"] for row in stated}
-            return [replace(file, records=records.get(file.key)) for file in self._data_files(found)]
-        return self._data_files(found)
+def data_files(table: ScannedTable, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+    """Return the data files to read, in order, from rows with the columns of AddFile.
 
-    def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
-        """Return the data files to read, in order, from rows with the columns of AddFile.
+    Spark checks only typed partition values. Errors: as Scan.to_df.
+    """
+    malformed: Sequence[str | None] = [None] * len(files)
+    if files and _malformed(table) != _NONE:
+        values = [list((file["partitionValues"] or {}).items()) for file in files]
+        texts = pa.array(values, pa.map_(pa.string(), pa.string()))
+        numbered = {"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts}
+        frame = arrow_rows(table.spark, pa.table(numbered))
+        found = frame.selectExpr("number", f"{_malformed(table)} as malformed").toArrow().to_pylist()
+        malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
+    return _data_files(table, [{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])
 
-        Spark checks only typed partition values. Errors: as Scan.to_df.
-        """
-        malformed: Sequence[str | None] = [None] * len(files)
-        if files and self._malformed != _NONE:
-            values = [list((file["partitionValues"] or {}).items()) for file in files]
-            texts = pa.array(values, pa.map_(pa.string(), pa.string()))
-            numbered = {"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts}
-            frame = arrow_rows(self.table.spark, pa.table(numbered))
-            found = frame.selectExpr("number", f"{self._malformed} as malformed").toArrow().to_pylist()
-            malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
-        return self._data_files([{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])
 
-    def _data_files(self, adds: Sequence[Mapping[str, Any]]) -> list[DataFile]:
-        urls = [self._checked(add) for add in adds]
-        statuses = [
-            FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
-            for url, add in zip(urls, adds, strict=True)
-        ]
-        return [
-            DataFile(
-                path=add["path"],
-                url=url,
-                readable=readable,
-                partition_values=add["partitionValues"] or {},
-                vector=add["deletionVector"] and self._vector(url, add["deletionVector"]),
-                size=add["size"] or 0,
-            )
-            for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
-        ]
+def _data_files(table: ScannedTable, adds: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+    urls = [_checked(table, add) for add in adds]
+    statuses = [
+        FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
+        for url, add in zip(urls, adds, strict=True)
+    ]
+    return [
+        DataFile(
+            path=add["path"],
+            url=url,
+            readable=readable,
+            partition_values=add["partitionValues"] or {},
+            vector=add["deletionVector"] and _vector(table, url, add["deletionVector"]),
+            size=add["size"] or 0,
+        )
+        for url, readable, add in zip(urls, _readable(table, statuses), adds, strict=True)
+    ]
 
-    def warn_of_repeated(self, files: Sequence[DataFile]) -> None:
-        """Log a warning if the files of one version have a data file several times, with different deletion vectors.
 
-        The protocol forbids this. Each one counts as a separate file in all results, as in Delta.
-        Source: PROTOCOL.md, Add File and Remove File.
-        """
-        if all(file.vector is None for file in files):
-            return
-        counts = Counter(plain_url(file.url) for file in files)
-        repeated = [url for url, count in counts.items() if count > 1]
-        if repeated:
-            _log.warning(
-                "Version %s of %s has %d data files several times, with different deletion vectors, so their rows are "
-                "repeated. The first is %s", self.table.version, redacted(self.table.table_path), len(repeated),
-                redacted(repeated[0]),
-            )  # fmt: skip
+def warn_of_repeated(table: ScannedTable, files: Sequence[DataFile]) -> None:
+    """Log a warning if the files of one version have a data file several times, with different deletion vectors.
 
-    def _vector(self, url: str, values: object) -> DeletionVectorDescriptor:
-        try:
-            return DeletionVectorDescriptor.from_json(values)
-        except ValueError as error:
-            path, reason = redacted(self.table.table_path), f"the deletion vector of {redacted(url)}: {error}"
-            raise CorruptLogError(path=path, reason=reason) from error
+    The protocol forbids this. Each one counts as a separate file in all results, as in Delta.
+    Source: PROTOCOL.md, Add File and Remove File.
+    """
+    if all(file.vector is None for file in files):
+        return
+    counts = Counter(plain_url(file.url) for file in files)
+    repeated = [url for url, count in counts.items() if count > 1]
+    if repeated:
+        _log.warning(
+            "Version %s of %s has %d data files several times, with different deletion vectors, so their rows are "
+            "repeated. The first is %s", table.version, redacted(table.table_path), len(repeated),
+            redacted(repeated[0]),
+        )  # fmt: skip
 
-    @property
-    def _malformed(self) -> str:
-        """SQL for the name of the partition column with an invalid value; null: none."""
-        tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
-        cases = [f"when {test} then {string_sql(column.name)}" for column, test in tests if test is not None]
-        return f"case {' '.join(cases)} end" if cases else _NONE
 
-    def _checked(self, add: Mapping[str, Any]) -> str:
-        path = add["path"]
-        if (problem := self._problem_of_values(add)) is not None:
-            raise CorruptLogError(
-                path=redacted(self.table.table_path), reason=f"version {self.table.version}, file {path}{problem}"
-            )
-        url = self.table.url_of(path)
-        if (reason := _why_not_read(url)) is not None:
-            raise DataPathError(path=path, table=redacted(self.table.table_path), reason=reason)
-        return url
+def _vector(table: ScannedTable, url: str, values: object) -> DeletionVectorDescriptor:
+    try:
+        return DeletionVectorDescriptor.from_json(values)
+    except ValueError as error:
+        path, reason = redacted(table.table_path), f"the deletion vector of {redacted(url)}: {error}"
+        raise CorruptLogError(path=path, reason=reason) from error
 
-    def _problem_of_values(self, add: Mapping[str, Any]) -> str | None:
-        values, malformed = add["partitionValues"], add["malformed"]
-        for column in self.table.columns.partition:
-            if values is None:
-                return ": expected partitionValues, found null"
-            if (key := misspelled_key(column, values)) is not None:
-                return f", partition column {column.name}: expected the key {column.physical_name!r}, found {key!r}"
-            if column.name == malformed:
-                value = values[column.physical_name]
-                return f", partition column {column.name}: expected a value of type {column.data_type}, found {value!r}"
-        return None
 
-    def _readable(self, files: Sequence[FileStatus]) -> list[str]:
-        try:
-            return self.table.spark_files.readable(files)
-        except FileNotFoundError as error:
-            raise self.table.missing_file(str(error)) from error
+def _malformed(table: ScannedTable) -> str:
+    """Return SQL for the name of the partition column with an invalid value; null: none."""
+    tests = ((column, is_malformed(column)) for column in table.columns.partition)
+    cases = [f"when {test} then {string_sql(column.name)}" for column, test in tests if test is not None]
+    return f"case {' '.join(cases)} end" if cases else _NONE
+
+
+def _checked(table: ScannedTable, add: Mapping[str, Any]) -> str:
+    path = add["path"]
+    if (problem := _problem_of_values(table, add)) is not None:
+        raise CorruptLogError(path=redacted(table.table_path), reason=f"version {table.version}, file {path}{problem}")
+    url = table.url_of(path)
+    if (reason := _why_not_read(url)) is not None:
+        raise DataPathError(path=path, table=redacted(table.table_path), reason=reason)
+    return url
+
+
+def _problem_of_values(table: ScannedTable, add: Mapping[str, Any]) -> str | None:
+    values, malformed = add["partitionValues"], add["malformed"]
+    for column in table.columns.partition:
+        if values is None:
+            return ": expected partitionValues, found null"
+        if (key := misspelled_key(column, values)) is not None:
+            return f", partition column {column.name}: expected the key {column.physical_name!r}, found {key!r}"
+        if column.name == malformed:
+            value = values[column.physical_name]
+            return f", partition column {column.name}: expected a value of type {column.data_type}, found {value!r}"
+    return None
+
+
+def _readable(table: ScannedTable, files: Sequence[FileStatus]) -> list[str]:
+    try:
+        return table.spark_files.readable(files)
+    except FileNotFoundError as error:
+        raise table.missing_file(str(error)) from error
 
 
 def _why_not_read(url: str) -> str | None:

@@ -23,7 +23,7 @@ from deltasnap_core.replay.spark.session.spark_failures import (
     translated,
 )
 from deltasnap_core.scan.collected_rows import collected_rows
-from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.file_lookup import files_to_read, warn_of_repeated
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import OWN_PREFIX
 from deltasnap_core.scan.planning import (
@@ -37,7 +37,7 @@ from deltasnap_core.scan.planning import (
 )
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
-from deltasnap_core.scan.row_reader import RowReader
+from deltasnap_core.scan.row_reader import check_distinct, read_rows
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.version import Files, frame_of
@@ -147,7 +147,7 @@ class Scan:
         Each is read by a Spark job of its own. Errors: as `take`.
         """
         files = self.data_files()
-        RowReader(self._table).check_distinct(files)
+        check_distinct(self._table, files)
         for part in _parts(files):
             yield self.collected(self.rows_of(part))
 
@@ -169,7 +169,7 @@ class Scan:
 
     def files_among(self, files: pa.Table) -> list[DataFile]:
         """Return those of some files, with the columns of AddFile, that `data_files` would return; one Spark job."""
-        return FileLookup(self._table).found_in(chosen_files(frame_of(files, self._table), self._skipping))
+        return files_to_read(self._table, chosen_files(frame_of(files, self._table), self._skipping))
 
     def counts(self, files: Sequence[DataFile]) -> list[int]:
         """Return the number of rows of each of some data files for which the predicate is true; one Spark job.
@@ -189,8 +189,8 @@ class Scan:
 
     def rows_of(self, files: Sequence[DataFile]) -> DataFrame:
         """Return the rows of some data files, as `counts`. Errors: as `to_df`."""
-        FileLookup(self._table).warn_of_repeated(files)
-        rows = self._filtered(RowReader(self._table, self._skipping.pushed).read(files))
+        warn_of_repeated(self._table, files)
+        rows = self._filtered(read_rows(self._table, files, self._skipping.pushed))
         return rows if self.columns is None else rows.select(*self.columns)
 
     def _stated_count(self, files: Files) -> int | None:
@@ -231,12 +231,12 @@ class Scan:
 
     def _chosen(self, files: Files) -> list[DataFile]:
         with translated(*files.read_files):
-            return FileLookup(self._table).found_in(chosen_files(self._read(files), self._skipping))
+            return files_to_read(self._table, chosen_files(self._read(files), self._skipping))
 
     def _some(self, count: int, files: Files) -> list[DataFile]:
         with translated(*files.read_files):
             some = self._read(files).where("deletionVector is null").limit(count)
-            return FileLookup(self._table).found_in(some)
+            return files_to_read(self._table, some)
 
     def _can_evaluate(self, files: Files) -> bool:
         with translated(*files.read_files):
@@ -248,7 +248,7 @@ class Scan:
     def _numbered(self, files: Sequence[DataFile]) -> DataFrame:
         """Return the rows of some data files with the number of their file, from 0, in the column _FILE."""
         numbered = [replace(file, tags=(number,)) for number, file in enumerate(files)]
-        return self._filtered(RowReader(self._table, self._skipping.pushed, tags=(_FILE,)).read(numbered))
+        return self._filtered(read_rows(self._table, numbered, self._skipping.pushed, tags=(_FILE,)))
 
     def _filtered(self, rows: DataFrame) -> DataFrame:
         return rows if self.where is None else rows.where(spark_text(self.where))

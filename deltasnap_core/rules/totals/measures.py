@@ -57,22 +57,20 @@ def measures_of(actions: pa.Table) -> pa.Table:
     Errors: TypeError, pa.ArrowException if a field has another type than in the protocol; ValueError if a row holds two
     actions.
     """
-    columns = {name: actions[name].combine_chunks() for name in ("add", "remove") if name in actions.column_names}
-    add = _Fields(columns.get("add"), actions.num_rows)
-    remove = _Fields(columns.get("remove"), actions.num_rows)
-    removed_path, path = remove.text("path"), add.text("path")
+    add, remove = _struct(actions, "add"), _struct(actions, "remove")
+    removed_path, path = _text(remove, "path"), _text(add, "path")
     check_one_action(path, removed_path)
-    vectors = [fields.struct("deletionVector") for fields in (add, remove)]
+    vectors = [_struct(each, "deletionVector") for each in (add, remove)]
     path = _either(path, removed_path)
     ids = pc.coalesce(*map(_vector_ids, vectors), pa.scalar("", pa.string()))
-    has_vector = vectors[0].text("storageType").is_valid()
+    has_vector = _text(vectors[0], "storageType").is_valid()
     arrays = {
         "path": path,
         "dv_id": pc.if_else(path.is_valid(), ids, None),
-        "size": add.integer("size"),
+        "size": _integer(add, "size"),
         "records": _records(add),
-        "deleted": pc.if_else(has_vector, pc.fill_null(vectors[0].integer("cardinality"), 0), None),
-        "deleted_at": pc.if_else(removed_path.is_valid(), pc.fill_null(remove.integer("deletionTimestamp"), 0), None),
+        "deleted": pc.if_else(has_vector, pc.fill_null(_integer(vectors[0], "cardinality"), 0), None),
+        "deleted_at": pc.if_else(removed_path.is_valid(), pc.fill_null(_integer(remove, "deletionTimestamp"), 0), None),
     }
     return pa.table(arrays, schema=MEASURED_ACTION)
 
@@ -84,36 +82,41 @@ def has_negative_number(measures: pa.Table) -> pa.ChunkedArray:
     return reduce(pc.or_, [pc.fill_null(each, False) for each in found])
 
 
-class _Fields:
-    """The fields of a struct column, by type; null if the column lacks them."""
-
-    def __init__(self, column: pa.StructArray | None, rows: int) -> None:
-        if column is not None and not pa.types.is_struct(column.type):
-            raise TypeError(f"expected a struct, found {column.type}")
-        self._column = column
-        self._rows = rows
-
-    def __contains__(self, name: str) -> bool:
-        return self._column is not None and self._column.type.get_field_index(name) >= 0
-
-    def struct(self, name: str) -> _Fields:
-        return _Fields(pc.struct_field(self._column, name) if name in self else None, self._rows)
-
-    def text(self, name: str) -> pa.Array:
-        return self._of(name, pa.string(), is_text)
-
-    def integer(self, name: str) -> pa.Array:
-        return self._of(name, pa.int64(), pa.types.is_integer)
-
-    def _of(self, name: str, kind: pa.DataType, accepted: Callable[[pa.DataType], bool]) -> pa.Array:
-        found = pc.struct_field(self._column, name) if name in self else pa.nulls(self._rows, kind)
-        if not any(accepts(found.type) for accepts in (accepted, pa.types.is_null)):
-            raise TypeError(f"expected {name} to be of type {kind}, found {found.type}")
-        return found.cast(kind)
+def _struct(parent: pa.Table | pa.StructArray, name: str) -> pa.StructArray:
+    """Return a struct column of a table, or a struct in a struct. One that is missing is null and has no fields."""
+    if isinstance(parent, pa.Table):
+        found = parent[name].combine_chunks() if name in parent.column_names else None
+    else:
+        found = pc.struct_field(parent, name) if _has(parent, name) else None
+    if found is None:
+        return pa.nulls(len(parent), pa.struct([]))
+    if not pa.types.is_struct(found.type):
+        raise TypeError(f"expected a struct, found {found.type}")
+    return found
 
 
-def _vector_ids(vector: _Fields) -> pa.Array:
-    return vector_ids(vector.text("storageType"), vector.text("pathOrInlineDv"), vector.integer("offset"))
+def _text(parent: pa.StructArray, name: str) -> pa.Array:
+    return _field(parent, name, pa.string(), is_text)
+
+
+def _integer(parent: pa.StructArray, name: str) -> pa.Array:
+    return _field(parent, name, pa.int64(), pa.types.is_integer)
+
+
+def _field(parent: pa.StructArray, name: str, kind: pa.DataType, accepted: Callable[[pa.DataType], bool]) -> pa.Array:
+    """Return a field of a struct; null if the struct lacks it."""
+    found = pc.struct_field(parent, name) if _has(parent, name) else pa.nulls(len(parent), kind)
+    if not any(accepts(found.type) for accepts in (accepted, pa.types.is_null)):
+        raise TypeError(f"expected {name} to be of type {kind}, found {found.type}")
+    return found.cast(kind)
+
+
+def _has(parent: pa.StructArray, name: str) -> bool:
+    return bool(parent.type.get_field_index(name) >= 0)
+
+
+def _vector_ids(vector: pa.StructArray) -> pa.Array:
+    return vector_ids(_text(vector, "storageType"), _text(vector, "pathOrInlineDv"), _integer(vector, "offset"))
 
 
 def _either(first: pa.Array, second: pa.Array) -> pa.Array:
@@ -123,8 +126,7 @@ def _either(first: pa.Array, second: pa.Array) -> pa.Array:
     return second if first.null_count == len(first) else pc.coalesce(first, second)
 
 
-def _records(add: _Fields) -> pa.Array:
+def _records(add: pa.StructArray) -> pa.Array:
     """Return the numbers of records: from the struct, or without a number there from the JSON."""
-    stated = num_records(add.text("stats"))
-    parsed_stats = add.struct("stats_parsed")
-    return pc.coalesce(parsed_stats.integer("numRecords"), stated) if "numRecords" in parsed_stats else stated
+    stated, parsed = num_records(_text(add, "stats")), _struct(add, "stats_parsed")
+    return pc.coalesce(_integer(parsed, "numRecords"), stated) if _has(parsed, "numRecords") else stated

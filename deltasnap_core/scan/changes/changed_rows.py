@@ -128,9 +128,9 @@ def changed_rows(
     actions = sorted(actions, key=lambda action: action.version)
     files = _OneFile.of_commits(actions)
     found = _replayed(files, actions, before, recorded)
-    pairs = [each for each in found if each.is_new_vector]
-    between = map_concurrently(lambda change: _between(change, rows_of), pairs)
-    others = [action for change in found if not change.is_new_vector for action in change.actions]
+    pairs = [(gone[0], new[0]) for gone, new in found if len(gone) == len(new) == 1]
+    between = map_concurrently(lambda pair: _between(*pair, rows_of), pairs)
+    others = [action for gone, new in found if not len(gone) == len(new) == 1 for action in (*gone, *new)]
     whole = [_whole(action) for action in others if action.data_change]
     return sorted([*whole, *(rows for each in between for rows in each)], key=lambda rows: rows.version)
 
@@ -157,29 +157,16 @@ class _OneFile:
         return any(action.data_change for action in (*self.removes.values(), *self.adds.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The logical files of one path that one commit took from the table and gave to it."""
-
-    gone: tuple[FileAction, ...]
-    new: tuple[FileAction, ...]
-
-    @property
-    def actions(self) -> tuple[FileAction, ...]:
-        return (*self.gone, *self.new)
-
-    @property
-    def is_new_vector(self) -> bool:
-        return len(self.gone) == len(self.new) == 1
-
-
 def _replayed(
     files: Sequence[_OneFile],
     actions: Iterable[FileAction],
     before: LiveFilesBefore | None,
     recorded: Collection[int],
-) -> list[_Change]:
-    """Return the changes of commits, without those of recorded versions. Removes get the values of the live file."""
+) -> list[tuple[list[FileAction], list[FileAction]]]:
+    """Return the logical files that each commit took from the table and gave to it, by path.
+
+    Those of recorded versions are left out. Removes get the values of the live file.
+    """
     live = {} if before is None else _live_before(files, before, recorded)
     values = {each.path_key: each.partition_values for each in actions if each.is_add}
     found = []
@@ -193,7 +180,7 @@ def _replayed(
         new = [action for key, action in file.adds.items() if was_live[key] is None]
         live |= {**dict.fromkeys(file.removes), **file.adds}
         if file.version not in recorded:
-            found.append(_Change(tuple(gone), tuple(new)))
+            found.append((gone, new))
     return found
 
 
@@ -229,15 +216,13 @@ def _with_values(
     return replace(remove, partition_values=values)
 
 
-def _between(change: _Change, rows_of: RowsOf) -> list[ChangedRows]:
+def _between(gone: FileAction, new: FileAction, rows_of: RowsOf) -> list[ChangedRows]:
     """Return the rows that a file gained or lost with a new deletion vector."""
-    if not all(action.data_change for action in change.actions):
+    if not (gone.data_change and new.data_change):
         return []
-    before, after = (
-        np.empty(0, np.int64) if action.vector is None else rows_of(action.vector) for action in change.actions
-    )
+    before, after = (np.empty(0, np.int64) if each.vector is None else rows_of(each.vector) for each in (gone, new))
     changes = ((DELETE, np.setdiff1d(after, before)), (INSERT, np.setdiff1d(before, after)))
-    whole = replace(_whole(change.new[0]), vector=None)
+    whole = replace(_whole(new), vector=None)
     return [replace(whole, change=change, only=rows) for change, rows in changes if len(rows)]
 
 

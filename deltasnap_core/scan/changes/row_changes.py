@@ -34,12 +34,12 @@ from deltasnap_core.scan.changes.changed_rows import (
 )
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
-from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.file_lookup import data_files
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
-from deltasnap_core.scan.row_reader import RowReader
+from deltasnap_core.scan.row_reader import read_rows
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
@@ -191,7 +191,7 @@ class RowChanges:
         versions = {each.version for each in rows}
         table = self._partitioned_by(partition_columns, version=versions.pop() if len(versions) == 1 else None)
         table = _with_fields(table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
-        found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
+        found = read_rows(table, self._data_files(table, rows), tags=_TAGS)
         change = F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
         if is_change_data:
             found, change = found.where(_has_known_type()), F.col(CHANGE_TYPE)
@@ -203,7 +203,7 @@ class RowChanges:
         )
 
     def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
-        found = FileLookup(table).data_files([_file(each) for each in rows])
+        found = data_files(table, [_file(each) for each in rows])
         tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
         return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
 

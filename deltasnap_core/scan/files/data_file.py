@@ -18,7 +18,7 @@ class DataFile:
     only: the indexes of the rows to read, even if the vector deletes them; None: all rows that it does not delete.
     size: in bytes, as in the log; 0: unknown.
     records: the number of rows by its statistics, only for a file with a vector; None: unknown.
-    tags: a number for each of `RowReader.tags`.
+    tags: a number for each tag of `read_rows`.
     """
 
     path: str

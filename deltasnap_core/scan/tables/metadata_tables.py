@@ -28,6 +28,7 @@ from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
+from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, Trends, column_trends, trend_rows
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.history_frame import history_frame
@@ -38,7 +39,7 @@ from deltasnap_core.scan.tables.optimize_candidates import (
     candidates_in_spark,
     optimize_candidates,
 )
-from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
+from deltasnap_core.scan.tables.readable_statistics import coverage_of_statistics, readable_statistics_sql
 from deltasnap_core.scan.tables.storage_bill import ListedStorage, StorageBill, retained_files, storage_bill
 from deltasnap_core.scan.tables.storage_groups import (
     StorageGrouping,
@@ -103,7 +104,7 @@ class MetadataTables:
             f"{self._records} as records",
             "coalesce(deletionVector.cardinality, 0L) as deleted_records",
             f"{self._partition} as partition",
-            f"{self._statistics.values} as stats",
+            f"{readable_statistics_sql(self._data_columns)} as stats",
             "tags",
         )
 
@@ -194,7 +195,7 @@ class MetadataTables:
         beyond 64 bits are null.
         """
         files = self._files  # first: it checks the protocol, whose features may add types
-        return self._statistics.coverage(files)
+        return coverage_of_statistics(self._data_columns, files)
 
     @property
     def column_trends(self) -> DataFrame:
@@ -411,9 +412,8 @@ class MetadataTables:
         return list_below(folder or self._table.table_path, self._table.spark_files.storage_options)
 
     @property
-    def _statistics(self) -> ReadableStatistics:
-        leaves = self._table.columns.leaves
-        return ReadableStatistics(columns=[each for each in leaves if not each.is_partition and each.is_leaf])
+    def _data_columns(self) -> list[TableColumn]:
+        return [each for each in self._table.columns.leaves if not each.is_partition and each.is_leaf]
 
     @property
     def _partition(self) -> str:

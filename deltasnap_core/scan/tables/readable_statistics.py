@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
@@ -24,54 +23,48 @@ _STATED = {"number": "int", "kind": "int", "low": "string", "high": "string", "n
 _NO_COLUMNS = "struct<numRecords: bigint>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadableStatistics:
-    """The statistics of some data columns, parsed from the JSON text `stats` of a file."""
+def readable_statistics_sql(columns: list[TableColumn]) -> str:
+    """Return SQL over `stats` for a struct by column: min, max in the column's type, null_count; null: not stated."""
+    return let_sql("s", _parsed(columns), _typed(columns))
 
-    columns: list[TableColumn]
 
-    @property
-    def values(self) -> str:
-        """SQL: a struct by column: min, max in the column's type, null_count; null: not stated."""
-        return let_sql("s", _parsed(self.columns), self._typed)
+def coverage_of_statistics(columns: list[TableColumn], files: DataFrame) -> DataFrame:
+    """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""
+    spark = files.sparkSession
+    if not columns:
+        return spark.range(0).selectExpr(*_COVERAGE_TYPES)
+    # A row for each file and column. With expressions for each column, a plan would take minutes for thousands.
+    kinds = {_kind(column): column for column in columns}
+    places = {kind: place for place, kind in enumerate(kinds)}
+    within: dict[tuple[str, ...], list[tuple[int, TableColumn]]] = {}
+    for number, column in enumerate(columns):
+        within.setdefault(column.physical_path[:-1], []).append((number, column))
+    arrays = (_stated(fields, [places[_kind(column)] for _, column in fields]) for fields in within.values())
+    each = f"inline(concat({', '.join(arrays)}))"
+    # First, so that Spark does not count the records of a file again for each column.
+    counted = files.selectExpr("stats", f"coalesce({num_records_sql('stats')}, 0L) as records")
+    rows = counted.selectExpr("records", each)
+    found = aggregated(rows, ["number"], *map(F.expr, (*_TOTALS, *_extremes(kinds.values()))))
+    leaves = pa.table(
+        {
+            "number": pa.array(range(len(columns)), pa.int32()),
+            "column": pa.array(distinct_names(columns)),
+            "type": pa.array([column.data_type for column in columns]),
+        }
+    )
+    shown = arrow_rows(spark, leaves).join(found, "number", "left").orderBy("number")
+    return shown.selectExpr("`column`", "type", *_COVERAGE)
 
-    def coverage(self, files: DataFrame) -> DataFrame:
-        """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""
-        spark = files.sparkSession
-        if not self.columns:
-            return spark.range(0).selectExpr(*_COVERAGE_TYPES)
-        # A row for each file and column. With expressions for each column, a plan would take minutes for thousands.
-        kinds = {_kind(column): column for column in self.columns}
-        places = {kind: place for place, kind in enumerate(kinds)}
-        within: dict[tuple[str, ...], list[tuple[int, TableColumn]]] = {}
-        for number, column in enumerate(self.columns):
-            within.setdefault(column.physical_path[:-1], []).append((number, column))
-        arrays = (_stated(fields, [places[_kind(column)] for _, column in fields]) for fields in within.values())
-        each = f"inline(concat({', '.join(arrays)}))"
-        # First, so that Spark does not count the records of a file again for each column.
-        counted = files.selectExpr("stats", f"coalesce({num_records_sql('stats')}, 0L) as records")
-        rows = counted.selectExpr("records", each)
-        found = aggregated(rows, ["number"], *map(F.expr, (*_TOTALS, *_extremes(kinds.values()))))
-        leaves = pa.table(
-            {
-                "number": pa.array(range(len(self.columns)), pa.int32()),
-                "column": pa.array(distinct_names(self.columns)),
-                "type": pa.array([column.data_type for column in self.columns]),
-            }
-        )
-        shown = arrow_rows(spark, leaves).join(found, "number", "left").orderBy("number")
-        return shown.selectExpr("`column`", "type", *_COVERAGE)
 
-    @property
-    def _typed(self) -> str:
-        fields = []
-        for name, column in zip(distinct_names(self.columns), self.columns, strict=True):
-            path = ".".join(map(quoted, column.physical_path))
-            texts = (_readable(column, f"s.{kind}.{path}") for kind in _BOUNDS)
-            low, high = (python_value_sql(text, column.data_type) if _is_typed(column) else text for text in texts)
-            value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
-            fields.append(f"{value} as {quoted(name)}")
-        return f"struct({', '.join(fields)})"
+def _typed(columns: list[TableColumn]) -> str:
+    fields = []
+    for name, column in zip(distinct_names(columns), columns, strict=True):
+        path = ".".join(map(quoted, column.physical_path))
+        texts = (_readable(column, f"s.{kind}.{path}") for kind in _BOUNDS)
+        low, high = (python_value_sql(text, column.data_type) if _is_typed(column) else text for text in texts)
+        value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
+        fields.append(f"{value} as {quoted(name)}")
+    return f"struct({', '.join(fields)})"
 
 
 _COVERAGE_TYPES = (

@@ -11,9 +11,9 @@ from deltasnap_core import ChangeSummary, Metadata
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.file_lookup import _data_files, _malformed, data_files
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.row_joins import ListedRows, rows_listed
+from deltasnap_core.scan.row_joins import join_of_listed
 from deltasnap_core.scan.row_reader import _literal
 from deltasnap_core.scan.scanned_table import ScannedTable
 from tests.builders import VECTOR_AT_4, MemoryLogStore
@@ -56,7 +56,7 @@ def test_files_have_their_url_the_name_that_spark_reads_values_and_vector() -> N
         file("a%20b", size=3, modificationTime=5, partitionValues={"p": "1"}, deletionVector=VECTOR_AT_4),
         file("c"),
     ]
-    first, second = FileLookup(table(files, p="string")).data_files(adds)
+    first, second = data_files(table(files, p="string"), adds)
     assert (first.url, first.readable) == (f"{TABLE}/a b", "file:///copy/0")
     assert (dict(first.partition_values), first.only, first.tags) == ({"p": "1"}, None, ())
     assert first.vector is not None
@@ -69,33 +69,33 @@ def test_files_have_their_url_the_name_that_spark_reads_values_and_vector() -> N
 
 
 def test_no_files_need_no_check_of_partition_values() -> None:
-    assert FileLookup(table(Copies(), n="long")).data_files([]) == []
+    assert data_files(table(Copies(), n="long"), []) == []
 
 
 def test_partition_value_of_another_type_is_named_with_its_file_and_version() -> None:
-    lookup = FileLookup(table(Copies(), n="long", p="string"))
-    assert lookup._malformed.startswith("case when ")
-    assert lookup._malformed.count(" when ") == 1
+    typed = table(Copies(), n="long", p="string")
+    assert _malformed(typed).startswith("case when ")
+    assert _malformed(typed).count(" when ") == 1
     with pytest.raises(CorruptLogError, match=r"version 7, file a, partition column n: .* type long, found 'x'"):
-        lookup._data_files([{**file("a", partitionValues={"n": "x", "p": "y"}), "malformed": "n"}])
-    assert FileLookup(table(Copies(), p="string"))._malformed == "null"
+        _data_files(typed, [{**file("a", partitionValues={"n": "x", "p": "y"}), "malformed": "n"}])
+    assert _malformed(table(Copies(), p="string")) == "null"
 
 
 @pytest.mark.parametrize("name", ["_a.parquet", ".a", "day=1/_b", "a._COPYING_"])
 def test_file_that_spark_would_skip_is_an_error(name: str) -> None:
     with pytest.raises(DataPathError, match="Spark skips files with such a name"):
-        FileLookup(table(Copies())).data_files([file(name)])
+        data_files(table(Copies()), [file(name)])
 
 
 def test_file_that_is_gone_is_named_with_its_version() -> None:
     with pytest.raises(DataFileNotFoundError) as raised:
-        FileLookup(table(Copies(FileNotFoundError(f"{TABLE}/a")))).data_files([file("a")])
+        data_files(table(Copies(FileNotFoundError(f"{TABLE}/a"))), [file("a")])
     assert (raised.value.path, raised.value.version) == (f"{TABLE}/a", 7)
 
 
 def test_incomplete_deletion_vector_is_a_corrupt_log() -> None:
     with pytest.raises(CorruptLogError, match="the deletion vector of s3://lake/my t/a: "):
-        FileLookup(table(Copies())).data_files([file("a", deletionVector={"storageType": "u"})])
+        data_files(table(Copies()), [file("a", deletionVector={"storageType": "u"})])
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_local_file_has_both_names_that_hadoop_gives_it(readable: str, names: tu
 
 
 def test_rows_of_files_are_joined_with_the_chosen_or_the_deleted_ones() -> None:
-    (with_vector,) = FileLookup(table(Copies())).data_files([file("a", deletionVector=VECTOR_AT_4)])
+    (with_vector,) = data_files(table(Copies()), [file("a", deletionVector=VECTOR_AT_4)])
     plain = DataFile(path="a", url="a", readable="a", partition_values={}, vector=None)
     only: Any = [1]
     chosen = DataFile(path="a", url="a", readable="a", partition_values={}, vector=with_vector.vector, only=only)
-    assert [rows_listed(each) for each in (plain, with_vector, chosen)] == [None, ListedRows.DELETED, ListedRows.CHOSEN]
+    assert [join_of_listed(each) for each in (plain, with_vector, chosen)] == [None, "left_anti", "left_semi"]
 
 
 def test_partition_values_are_literals_of_their_bytes() -> None:

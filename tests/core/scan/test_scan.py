@@ -15,8 +15,10 @@ import pytest
 
 from deltasnap_core import CorruptLogError, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.replay.driver.full_actions import live_adds
+from deltasnap_core.scan import scan
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.row_reader import RowReader
+from deltasnap_core.scan.row_reader import read_rows
+from deltasnap_core.scan.scanned_table import ScannedTable
 from tests.builders import add, field, mapped, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.files.deletion_vectors_builders import inline_vector
@@ -382,14 +384,13 @@ def test_some_rows_are_read_from_some_files(
     )
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
     read: list[int] = []
-    original = RowReader.read
 
-    def counting(reader: RowReader, files: Sequence[DataFile]) -> DataFrame:
+    def counting(table: ScannedTable, files: Sequence[DataFile], pushed: Sequence[str]) -> DataFrame:
         assert len(files) > 3 or all(file.vector is None for file in files)
         read.append(len(files))
-        return original(reader, files)
+        return read_rows(table, files, pushed)
 
-    monkeypatch.setattr(RowReader, "read", counting)
+    monkeypatch.setattr(scan, "read_rows", counting)
     assert snapshot.scan().take(3).num_rows == 3  # the three files may be empty; then all are read
     assert read in ([3], [3, 9])
     assert sorted(snapshot.scan().take(100)["id"].to_pylist()) == [*range(3)]

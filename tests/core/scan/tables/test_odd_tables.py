@@ -13,7 +13,7 @@ from sqlglot import exp
 from deltasnap_core import DeltaHistory, DeltaLog, Metadata
 from deltasnap_core.scan.table_columns import TableColumns, distinct_names
 from deltasnap_core.scan.tables.history_frame import HISTORY, history_frame
-from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
+from deltasnap_core.scan.tables.readable_statistics import readable_statistics_sql
 from tests.builders import add, field, metadata, protocol, schema, write_log
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def fields() -> dict[str, dict[str, set[str]]]:
     """Return, by column and field, the statistics that its SQL reads."""
     schema = json.dumps({"type": "struct", "fields": FIELDS})
     columns = TableColumns(Metadata(id="t", schema_string=schema, partition_columns=(), configuration=COLUMNS)).leaves
-    sql = ReadableStatistics(columns=list(columns)).values.partition(", s -> ")[2].rpartition("), 0)")[0]
+    sql = readable_statistics_sql(list(columns)).partition(", s -> ")[2].rpartition("), 0)")[0]
     whole = sqlglot.parse_one(sql, read="spark")
     return {
         column.this.name: {field.this.name: statistics_in(field.expression) for field in column.expression.expressions}
