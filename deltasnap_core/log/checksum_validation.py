@@ -51,17 +51,11 @@ def compare_with_log(
     all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
-    actions = NonFileActions(
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transactions={each.app_id: each for each in state.set_transactions},
-        domains={each.domain: each for each in state.domain_metadata},
-    )
     return _differences(
         [
             ("table_size_bytes", checksum.table_size_bytes, state.size_in_bytes),
             ("num_files", checksum.num_files, state.num_of_files),
-            *_compared_actions(checksum, actions),
+            *_compared_actions(checksum, NonFileActions.of(state)),
             *_compared_counts(checksum, state),
             *_compared_files(checksum, all_files, state.metadata, log_path),
         ]

@@ -47,7 +47,7 @@ from deltasnap_core.scan.version import Rows
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.fleet.fleet_history import FleetHistory
+from deltasnap_core.store.fleet.fleet_history import keep_fleet, kept_fleets, prune_fleets
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.store.fleet.table_level import TableStatus
@@ -404,7 +404,7 @@ class SnapshotStore:
         names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
         rows = fleet_table(sorted(self.polls.rows(names, now, paths, conditions), key=worst_first))
         if keep:
-            self._fleet_history.keep(rows, now)
+            keep_fleet(self._storage, self.root, rows, now)
         return rows
 
     def fleet_history(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
@@ -413,15 +413,11 @@ class SnapshotStore:
         The columns: `taken_at_ms` (int64, not null, ms since the epoch), then those of `FLEET_SCHEMA`.
         since_ms, until_ms: both included; None: no limit. No Spark. Errors: CorruptStoreError naming the file.
         """
-        return self._fleet_history.read(since_ms, until_ms)
+        return kept_fleets(self._storage, self.root, since_ms, until_ms)
 
     def prune_fleet_history(self, before_ms: int) -> int:
         """Delete the kept fleets taken before a time (ms since the epoch), and return their number. No Spark."""
-        return self._fleet_history.prune(before_ms)
-
-    @property
-    def _fleet_history(self) -> FleetHistory:
-        return FleetHistory(storage=self._storage, root=self.root)
+        return prune_fleets(self._storage, self.root, before_ms)
 
     @property
     def polls(self) -> LastPolls:

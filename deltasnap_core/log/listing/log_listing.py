@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from deltasnap_core.errors import VersionNotFoundError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, ratified_by
 from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
-from deltasnap_core.protocol.log_files.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
+from deltasnap_core.protocol.log_files.checkpoint_files import complete_checkpoints, incomplete_checkpoints
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
@@ -201,11 +201,11 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
 
 
 def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Iterator[CheckpointProvider]:
-    for instance, parts in complete_checkpoints(parsed for parsed, _ in files.values()):
+    for parts in complete_checkpoints(parsed for parsed, _ in files.values()):
         yield CheckpointProvider(
-            version=instance.version,
+            version=parts[0].version,
             files=tuple(files[part.name][1] for part in parts),
-            kind=instance.kind,
+            kind=parts[0].checkpoint_kind,
             format="json" if parts[0].extension == "json" else "parquet",
         )
 
@@ -216,12 +216,12 @@ def _unusable(
     known = {**files, **empty}
     for parsed, status in sorted(empty.values(), key=lambda each: -each[0].version):
         yield UnusableCheckpoint(version=parsed.version, files=(status,), reason="the file is empty")
-    for instance, parts in incomplete_checkpoints(parsed for parsed, _ in known.values()):
-        there = {part.part or 1 for part in parts}
-        missing = VersionRanges.between(1, instance.num_parts, there)
+    for parts in incomplete_checkpoints(parsed for parsed, _ in known.values()):
+        num_parts = parts[0].num_parts or 1
+        missing = VersionRanges.between(1, num_parts, {part.part or 1 for part in parts})
         word = "part" if len(missing) == 1 else "parts"
         yield UnusableCheckpoint(
-            version=instance.version,
+            version=parts[0].version,
             files=tuple(known[part.name][1] for part in parts),
-            reason=f"{word} {missing.text()} of {instance.num_parts} {'is' if word == 'part' else 'are'} missing",
+            reason=f"{word} {missing.text()} of {num_parts} {'is' if word == 'part' else 'are'} missing",
         )

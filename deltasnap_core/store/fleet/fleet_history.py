@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,53 +19,48 @@ from deltasnap_core.store.format.layout import FLEET_FOLDER
 _NAME = re.compile(r"(?P<taken>[0-9]{15})\.parquet\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetHistory:
-    """The kept fleets below the root of a store."""
+def keep_fleet(storage: WritableFiles, root: str, fleet: pa.Table, taken_at_ms: int) -> None:
+    """Write a fleet below the root of a store. A fleet of the same time is replaced."""
+    taken = pa.array([taken_at_ms] * fleet.num_rows, pa.int64())
+    rows = pa.table([taken, *fleet.columns], schema=HISTORY_SCHEMA)
+    stream = io.BytesIO()
+    pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
+    storage.write(join_url(root, f"{FLEET_FOLDER}/{taken_at_ms:015d}.parquet"), stream.getvalue())
 
-    storage: WritableFiles
-    root: str
 
-    def keep(self, fleet: pa.Table, taken_at_ms: int) -> None:
-        """Write a fleet. A fleet of the same time is replaced."""
-        taken = pa.array([taken_at_ms] * fleet.num_rows, pa.int64())
-        rows = pa.table([taken, *fleet.columns], schema=HISTORY_SCHEMA)
-        stream = io.BytesIO()
-        pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
-        url = join_url(self.root, f"{FLEET_FOLDER}/{taken_at_ms:015d}.parquet")
-        self.storage.write(url, stream.getvalue())
+def kept_fleets(storage: WritableFiles, root: str, since_ms: int | None, until_ms: int | None) -> pa.Table:
+    """Return the rows of all fleets from `since_ms` to `until_ms`, both included, ascending by time.
 
-    def read(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
-        """Return the rows of all fleets from `since_ms` to `until_ms`, both included, ascending by time.
+    None: no limit. Errors: CorruptStoreError naming the file.
+    """
+    urls = [
+        url
+        for url, taken in _files(storage, root)
+        if (since_ms is None or taken >= since_ms) and (until_ms is None or taken <= until_ms)
+    ]
+    tables = [_parsed(url, content) for url, content in zip(urls, storage.read_many(urls), strict=True)]
+    return pa.concat_tables(tables) if tables else HISTORY_SCHEMA.empty_table()
 
-        None: no limit. Errors: CorruptStoreError naming the file.
-        """
-        urls = [
-            url
-            for url, taken in self._files()
-            if (since_ms is None or taken >= since_ms) and (until_ms is None or taken <= until_ms)
-        ]
-        tables = [_parsed(url, content) for url, content in zip(urls, self.storage.read_many(urls), strict=True)]
-        return pa.concat_tables(tables) if tables else HISTORY_SCHEMA.empty_table()
 
-    def prune(self, before_ms: int) -> int:
-        """Delete the fleets taken before a time, and return their number.
+def prune_fleets(storage: WritableFiles, root: str, before_ms: int) -> int:
+    """Delete the fleets taken before a time, and return their number.
 
-        Also deletes files of that time that a killed process was writing.
-        """
-        old = [url for url, taken in self._files() if taken < before_ms]
-        folder = join_url(self.root, FLEET_FOLDER)
-        unfinished = [name for name in self.storage.names(folder) if name.startswith(TEMPORARY_PREFIX)]
-        found = self.storage.statuses([join_url(folder, name) for name in unfinished])
-        left = [file.path for file in found if file is not None and file.modification_time < before_ms]
-        self.storage.delete([*old, *left])
-        return len(old)
+    Also deletes files of that time that a killed process was writing.
+    """
+    old = [url for url, taken in _files(storage, root) if taken < before_ms]
+    folder = join_url(root, FLEET_FOLDER)
+    unfinished = [name for name in storage.names(folder) if name.startswith(TEMPORARY_PREFIX)]
+    found = storage.statuses([join_url(folder, name) for name in unfinished])
+    left = [file.path for file in found if file is not None and file.modification_time < before_ms]
+    storage.delete([*old, *left])
+    return len(old)
 
-    def _files(self) -> Iterator[tuple[str, int]]:
-        folder = join_url(self.root, FLEET_FOLDER)
-        for name in self.storage.names(folder):
-            if (found := _NAME.match(name)) is not None:
-                yield join_url(folder, name), int(found["taken"])
+
+def _files(storage: WritableFiles, root: str) -> Iterator[tuple[str, int]]:
+    folder = join_url(root, FLEET_FOLDER)
+    for name in storage.names(folder):
+        if (found := _NAME.match(name)) is not None:
+            yield join_url(folder, name), int(found["taken"])
 
 
 def _parsed(url: str, content: bytes) -> pa.Table:

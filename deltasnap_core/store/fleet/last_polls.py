@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import uuid4
 
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError, UnsupportedStoreError
@@ -98,8 +99,11 @@ class LastPolls:
 
         current: the result of `SnapshotStore.current_names`; None: list the store.
         """
-        names = None if current is None else tuple(current.values())
-        return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
+        stored = self._stored(table)
+        names = stored.stored_versions().current if current is None else tuple(current.values())
+        timeline = Timeline(names, poll.points, partial(_load, stored))
+        read_growth(timeline, poll.polled_at_ms)
+        return timeline.used
 
     def write(self, table: str, poll: LastPoll) -> None:
         """Replace the last poll of a table. Reads nothing."""
@@ -164,8 +168,10 @@ class LastPolls:
             if poll is not None and path is not None and poll.is_elsewhere(path):
                 other = of_another_table(poll)
                 return _Read(row=FleetRow(table=table, status=TableStatus.of(other)), poll=poll, damage=other)
-            reader = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage)
-            return _Read(row=reader.row(), poll=poll, damage=reader.damage)
+            row, of_store = _row(self._stored(table), poll, now_ms)
+            damage = of_store or damage
+            status = row.status if damage is None else TableStatus.of(damage)
+            return _Read(row=replace(row, status=status), poll=poll, damage=damage)
         except StorageError as error:
             unread = Problem.of(ProblemKind.UNREADABLE_STORE, error=str(error))
             row = FleetRow(table=table, status=TableStatus.of(unread))
@@ -187,72 +193,47 @@ class _Read:
     damage: Problem | None
 
 
-class _TableReader:
-    def __init__(
-        self,
-        *,
-        stored: StoredTable,
-        poll: LastPoll | None,
-        now_ms: int,
-        damage: Problem | None = None,
-        names: Sequence[ManifestName] | None = None,
-    ) -> None:
-        self._stored = stored
-        self._poll = poll
-        self._now_ms = now_ms
-        self.damage = damage
-        self._names = stored.stored_versions().current if names is None else names
-        self._timeline = Timeline(self._names, {} if poll is None else poll.points, self._load)
+def _row(stored: StoredTable, poll: LastPoll | None, now_ms: int) -> tuple[FleetRow, Problem | None]:
+    """Return the row of a table, and why its store cannot be read completely (None: it can be)."""
+    names = stored.stored_versions().current
+    timeline = Timeline(names, {} if poll is None else poll.points, partial(_load, stored))
+    try:
+        newest, damage = _newest(stored, names)
+        if newest is not None:
+            timeline.add_newest(_point_of(newest))
+            damage = _lost(poll, newest.version)
+        return fleet_row(stored.name, poll, newest, timeline, now_ms), damage
+    except (KeyError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, ValueError) else f"expected the numbers of a version ({error})"
+        damage = damaged_store(corrupt_manifest(stored.manifest_url(names[-1]), reason))
+        return fleet_row(stored.name, poll, None, timeline, now_ms), damage
 
-    def row(self) -> FleetRow:
-        """Return the row. If the store is damaged, the row has this as the condition of the table."""
+
+def _newest(stored: StoredTable, names: Sequence[ManifestName]) -> tuple[VersionManifest | None, Problem | None]:
+    """Return the newest manifest (None: there is none, or it cannot be read), and why it cannot be read."""
+    try:
+        return next(iter(stored.read_manifests(names[-1:])), None), None
+    except CorruptStoreError as error:
+        return None, damaged_store(error)
+    except UnsupportedStoreError as error:
+        return None, Problem.of(ProblemKind.LATER_STORE, error=str(error))
+    except StoredVersionNotFoundError:  # pruned or replaced in the meantime
+        return None, None
+
+
+def _load(stored: StoredTable, names: Sequence[ManifestName]) -> Mapping[ManifestName, VersionPoint]:
+    """Return the points of versions, without those that cannot be read."""
+    try:
+        contents = stored.storage.read_many([stored.manifest_url(name) for name in names])
+    except FileNotFoundError:  # pruned in the meantime
+        return {}
+    found = {}
+    for name, content in zip(names, contents, strict=True):
         try:
-            return self._row(self._newest())
-        except (KeyError, TypeError, ValueError) as error:
-            url = self._stored.manifest_url(self._names[-1])
-            reason = str(error) if isinstance(error, ValueError) else f"expected the numbers of a version ({error})"
-            self.damage = damaged_store(corrupt_manifest(url, reason))
-            return self._row(None)
-
-    def points(self) -> dict[ManifestName, VersionPoint]:
-        read_growth(self._timeline, self._now_ms)
-        return self._timeline.used
-
-    def _row(self, newest: VersionManifest | None) -> FleetRow:
-        found = fleet_row(self._stored.name, self._poll, newest, self._timeline, self._now_ms)
-        return found if self.damage is None else replace(found, status=TableStatus.of(self.damage))
-
-    def _newest(self) -> VersionManifest | None:
-        """Return the newest manifest; None: there is none, or it cannot be read. Notes damage."""
-        if not self._names:
-            return None
-        try:
-            (newest,) = self._stored.read_manifests(self._names[-1:])
-        except CorruptStoreError as error:
-            self.damage = damaged_store(error)
-        except UnsupportedStoreError as error:
-            self.damage = Problem.of(ProblemKind.LATER_STORE, error=str(error))
-        except StoredVersionNotFoundError:  # pruned or replaced in the meantime
-            pass
-        else:
-            self._timeline.add_newest(_point_of(newest))
-            self.damage = _lost(self._poll, newest.version) or self.damage
-            return newest
-        return None
-
-    def _load(self, names: Sequence[ManifestName]) -> Mapping[ManifestName, VersionPoint]:
-        urls = [self._stored.manifest_url(name) for name in names]
-        try:
-            contents = self._stored.storage.read_many(urls)
-        except FileNotFoundError:  # pruned in the meantime
-            return {}
-        found = {}
-        for name, content in zip(names, contents, strict=True):
-            try:
-                found[name] = _point_of(VersionManifest.from_bytes(content))
-            except ValueError as error:
-                _log.warning("Version %d of table %s is left out: %s", name.version, self._stored.name, error)
-        return found
+            found[name] = _point_of(VersionManifest.from_bytes(content))
+        except ValueError as error:
+            _log.warning("Version %d of table %s is left out: %s", name.version, stored.name, error)
+    return found
 
 
 def _point_of(manifest: VersionManifest) -> VersionPoint:

@@ -51,9 +51,5 @@ class ApplyStep:
         return self.previous.rows + self.batch.num_file_actions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyResult:
-    """The result of a step: the written set of changes, and the StateDelta of each version."""
-
-    changes: DataSet
-    deltas: Mapping[int, StateDelta]
+ApplyResult = tuple[DataSet, Mapping[int, StateDelta]]
+"""The result of a step: the written set of changes, and the StateDelta of each version."""

@@ -113,7 +113,7 @@ class DriverRows:
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
-        return ApplyResult(changes=self._write_changes(changes, step), deltas=deltas)
+        return self._write_changes(changes, step), deltas
 
     def _write_changes(self, changes: pa.Table, step: ApplyStep) -> DataSet:
         """Write changes (CHANGE_ROWS) together with the merged earlier ones, up to the version before the new ones."""

@@ -127,7 +127,7 @@ class SparkRows:
         with translated(log_files, self.urls(step.previous)):
             changes = self._write_changes(step, reader)
         with translated(stored_files=self.urls(step.previous, changes)):
-            return ApplyResult(changes=changes, deltas=self._deltas(step, changes))
+            return changes, self._deltas(step, changes)
 
     def _write_changes(self, step: ApplyStep, reader: ActionReader) -> DataSet:
         commits = reader.commit_actions(step.batch)

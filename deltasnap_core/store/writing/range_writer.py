@@ -123,9 +123,10 @@ class RangeWriter:
     ) -> list[VersionManifest]:
         """Return the manifests of new versions. kept: the sets of changes before the new one."""
         manifests, identity, state = [], new.previous.identity, new.known
-        data = [new.previous.base, *kept, applied.value.changes]
+        changes, deltas = applied.value
+        data = [new.previous.base, *kept, changes]
         file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
-        for version, delta in sorted(applied.value.deltas.items()):
+        for version, delta in sorted(deltas.items()):
             state, segment = delta.applied_to(state), self.log_range.segment(version)
             draft = replace(
                 self._manifest(version, new.timestamps[version], new.non_file[version], new.retentions[version], data),

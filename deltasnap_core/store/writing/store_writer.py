@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import overload
 
@@ -27,7 +28,7 @@ from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version, is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
-from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
+from deltasnap_core.store.writing.plain_parquet_writer import write_plain_parquet
 from deltasnap_core.store.writing.range_writer import Progress, RangeWriter
 
 _log = logger_of(__name__)
@@ -248,9 +249,8 @@ class StoreWriter:
             self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
         written: dict[int, VersionManifest] = {}
         for generation, run in groupby(missing, key=lambda manifest: manifest.generation):
-            writer = PlainParquetWriter(rows=self._spark_rows(generation), check=lambda: self._check_unchanged(listing))
-            complete = writer.write(list(run))
-            written |= {manifest.version: manifest for manifest in complete}
+            rows, check = self._spark_rows(generation), partial(self._check_unchanged, listing)
+            written |= {manifest.version: manifest for manifest in write_plain_parquet(rows, list(run), check)}
         return written
 
     def _spark_rows(self, generation: str) -> SparkRows:

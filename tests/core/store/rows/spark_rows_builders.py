@@ -37,7 +37,7 @@ BASE = [
 def base(tmp_path: Path) -> VersionManifest:
     """A version of which all rows are in the base."""
     rows = driver_rows(tmp_path)
-    changes = rows.apply(step(empty_version(), "unused", BASE)).changes
+    changes, _ = rows.apply(step(empty_version(), "unused", BASE))
     files = rows._write(base_rows(tmp_path, changes), "base")
     return replace(empty_version(), base=DataSet(first=0, last=0, files=files))
 

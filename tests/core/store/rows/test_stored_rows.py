@@ -52,8 +52,8 @@ HISTORY = [
 @pytest.mark.parametrize("columns", [["size"], ["path", "size"], ["size", "path"]])
 def test_columns_are_those_asked_for_with_canonical_paths(tmp_path: Path, columns: list[str]) -> None:
     rows = driver_rows(tmp_path)
-    applied = rows.apply(step(empty_version(), "changes-1-1", [add("/data/e", size=2)]))
-    manifest = replace(empty_version(), version=1, changes=(applied.changes,))
+    applied, _ = rows.apply(step(empty_version(), "changes-1-1", [add("/data/e", size=2)]))
+    manifest = replace(empty_version(), version=1, changes=(applied,))
     (found,) = rows.all_files(manifest, columns).to_pylist()
     assert found == {name: {"path": "file:/data/e", "size": 2}[name] for name in columns}
 
@@ -61,24 +61,24 @@ def test_columns_are_those_asked_for_with_canonical_paths(tmp_path: Path, column
 def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
     commits = [[add("a"), add("b", size=4)], [remove("a"), add("c")], [add("d"), remove("b")]]
-    applied = rows.apply(step(empty_version(), "changes-1-3", *commits))
-    begun_and_ended = [(d.begun["num_of_files"], d.ended["num_of_files"]) for d in applied.deltas.values()]
+    applied, deltas = rows.apply(step(empty_version(), "changes-1-3", *commits))
+    begun_and_ended = [(d.begun["num_of_files"], d.ended["num_of_files"]) for d in deltas.values()]
     assert begun_and_ended == [(2, 0), (1, -1), (1, -1)]
-    assert (applied.changes.first, applied.changes.last, applied.changes.rows) == (1, 3, 6)
+    assert (applied.first, applied.last, applied.rows) == (1, 3, 6)
 
     def paths(version: int, changes: DataSet) -> tuple[list[str], list[str]]:
         manifest = replace(empty_version(), version=version, changes=(changes,))
         found = rows.all_files(manifest, ["path"]), rows.tombstones(manifest, KEEP_ALL, ["path"])
         return sorted(found[0]["path"].to_pylist()), sorted(found[1]["path"].to_pylist())
 
-    assert paths(1, applied.changes) == (["a", "b"], [])
-    assert paths(2, applied.changes) == (["b", "c"], ["a"])
-    assert paths(3, applied.changes) == (["c", "d"], ["a", "b"])
+    assert paths(1, applied) == (["a", "b"], [])
+    assert paths(2, applied) == (["b", "c"], ["a"])
+    assert paths(3, applied) == (["c", "d"], ["a", "b"])
     # The log was rolled back to version 2 and has another version 3: merging drops the changes of the old one.
-    second = replace(empty_version(), version=2, changes=(applied.changes,))
-    again = rows.apply(step(second, "changes-1-3-again", [add("e")]))
-    assert (again.changes.first, again.changes.last, again.changes.rows) == (1, 3, 5)
-    assert paths(3, again.changes) == (["b", "c", "e"], ["a"])
+    second = replace(empty_version(), version=2, changes=(applied,))
+    again, _ = rows.apply(step(second, "changes-1-3-again", [add("e")]))
+    assert (again.first, again.last, again.rows) == (1, 3, 5)
+    assert paths(3, again) == (["b", "c", "e"], ["a"])
 
 
 @pytest.mark.thorough
@@ -135,9 +135,9 @@ def test_maps_with_values_that_are_not_strings_are_read_by_spark() -> None:
 @pytest.mark.parametrize(("column", "damaged"), [(b"version", b"wersion"), (b"path", b"qath")])
 def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: bytes, tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
-    applied = rows.apply(step(empty_version(), "changes-1-2", [add("a"), add("b")], [remove("a")]))
-    manifest = replace(empty_version(), version=2, changes=(applied.changes,))
-    file = tmp_path / applied.changes.files[0].path
+    applied, _ = rows.apply(step(empty_version(), "changes-1-2", [add("a"), add("b")], [remove("a")]))
+    manifest = replace(empty_version(), version=2, changes=(applied,))
+    file = tmp_path / applied.files[0].path
     content = file.read_bytes()
     file.write_bytes(content.replace(column, damaged))
     with pytest.raises(CorruptStoreError, match="expected the footer that was written"):
@@ -150,10 +150,10 @@ def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: 
 def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
     rows, far = driver_rows(tmp_path), 2**61
     files = [add(f"file-{number}") for number in range(2000)]
-    first = rows.apply(step(empty_version(), "changes-first", files)).changes
+    first, _ = rows.apply(step(empty_version(), "changes-first", files))
     base = DataSet(first=far, last=far, files=rows._write(base_rows(tmp_path, first), "base"))
     start = replace(empty_version(), version=far, base=base)
-    removed = rows.apply(step(start, "changes-second", [remove("file-7")])).changes
+    removed, _ = rows.apply(step(start, "changes-second", [remove("file-7")]))
     manifest = replace(start, version=far + 1, changes=(removed,))
     assert rows.all_files(manifest).num_rows == 1999
     assert rows.tombstones(manifest, KEEP_ALL)["path"].to_pylist() == ["file-7"]
@@ -161,7 +161,7 @@ def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
 
 def test_live_file_without_a_size_is_damage_of_the_file_that_stores_it(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
-    first = rows.apply(step(empty_version(), "changes-first", [add("a")])).changes
+    first, _ = rows.apply(step(empty_version(), "changes-first", [add("a")]))
     table = base_rows(tmp_path, first)
     (row,) = table.to_pylist()
     unsized = pa.Table.from_pylist([{**row, "add": {**row["add"], "size": None}}], table.schema)
@@ -189,15 +189,15 @@ def test_version_that_changes_one_file_reads_one_row_group_of_remote_rows(monkey
     monkeypatch.setattr(driver_rows_module, "ROWS_A_GROUP", 10)
     folder = "counted://one-row-group"
     rows = DriverRows(storage=WritableFiles(folder), folder=folder, log_path=LOG_PATH)
-    stored = rows.apply(step(empty_version(), "many", [add(f"file-{number}", size=number) for number in range(100)]))
-    previous = replace(empty_version(), version=1, changes=(stored.changes,))
+    stored, _ = rows.apply(step(empty_version(), "many", [add(f"file-{number}", size=number) for number in range(100)]))
+    previous = replace(empty_version(), version=1, changes=(stored,))
     CountedFileSystem.requested.clear()
-    applied = rows.apply(replace(step(previous, "one", [remove("file-42")]), merged=()))
-    assert applied.deltas[2].ended["num_of_files"] == -1
-    assert applied.deltas[2].ended["size_in_bytes"] == -42
-    assert 0 < sum(CountedFileSystem.requested) < stored.changes.files[0].size / 5
+    _, deltas = rows.apply(replace(step(previous, "one", [remove("file-42")]), merged=()))
+    assert deltas[2].ended["num_of_files"] == -1
+    assert deltas[2].ended["size_in_bytes"] == -42
+    assert 0 < sum(CountedFileSystem.requested) < stored.files[0].size / 5
     CountedFileSystem.requested.clear()
-    elsewhere = rows._read(stored.changes.files[0], ["add.size"], pa.Table.to_pylist, pa.array([(1 << 63) - 1]))
+    elsewhere = rows._read(stored.files[0], ["add.size"], pa.Table.to_pylist, pa.array([(1 << 63) - 1]))
     assert (elsewhere, CountedFileSystem.requested) == ([], [])
 
 
@@ -246,26 +246,26 @@ def test_spark_applies_commits_as_the_driver_does(spark: SparkSession, tmp_path:
         made = step(previous, f"changes-{last}", *COMMITS[first - 1 : last])
         kept = Retention.after(OLD) if last == 4 else KEEP_ALL
         made = replace(made, retentions={previous.version: KEEP_ALL, **dict.fromkeys(range(first, last + 1), kept)})
-        found = rows.apply(made, reader(spark))
-        expected = by_driver.apply(replace(made, folder=f"driver-{last}"))
-        assert found.deltas == expected.deltas
-        assert (found.changes.first, found.changes.last) == (1, last)
-        assert written(tmp_path, found.changes) == written(tmp_path, expected.changes)
-        previous = replace(previous, version=last, changes=(found.changes,))
+        found, deltas = rows.apply(made, reader(spark))
+        expected, of_driver = by_driver.apply(replace(made, folder=f"driver-{last}"))
+        assert deltas == of_driver
+        assert (found.first, found.last) == (1, last)
+        assert written(tmp_path, found) == written(tmp_path, expected)
+        previous = replace(previous, version=last, changes=(found,))
 
 
 def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
-    found = spark_rows(spark, tmp_path).apply(step(base, "changes-1", []), reader(spark))
-    assert found.changes == DataSet(first=1, last=1, files=())
-    assert [delta.ended["num_of_files"] for delta in found.deltas.values()] == [0]
+    found, deltas = spark_rows(spark, tmp_path).apply(step(base, "changes-1", []), reader(spark))
+    assert found == DataSet(first=1, last=1, files=())
+    assert [delta.ended["num_of_files"] for delta in deltas.values()] == [0]
 
 
 def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     spark: SparkSession, tmp_path: Path, base: VersionManifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = spark_rows(spark, tmp_path)
-    applied = driver_rows(tmp_path).apply(step(base, "changes-1", [add("a", size=2), remove("c d")]))
-    changes = rows.changes((applied.changes,), 1)
+    applied, _ = driver_rows(tmp_path).apply(step(base, "changes-1", [add("a", size=2), remove("c d")]))
+    changes = rows.changes((applied,), 1)
     touched = sorted(map(xxhash64, ("a", "c d")))
     assert rows.keys_touched_or_expiring(base, changes, KEEP_ALL) == touched
     assert paths(rows.state_of(base, touched)) == ["a", "c%20d"]
@@ -285,8 +285,8 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
 @pytest.mark.slow
 def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows = spark_rows(spark, tmp_path)
-    applied = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
-    manifest = replace(base, version=1, changes=(applied.changes,))
+    applied, _ = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
+    manifest = replace(base, version=1, changes=(applied,))
     assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "lapses", "gone", "x"])
     assert paths(rows.base_of(manifest, [xxhash64("c d")])) == ["c%20d"]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -23,7 +22,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import plain_parquet_path
 from deltasnap_core.store.format.manifest import StoreFile
-from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
+from deltasnap_core.store.writing.plain_parquet_writer import _write_kind
 from tests.builders import add, metadata, protocol, write_log
 from tests.conftest import FixedClock
 from tests.core.replay.driver.held_files_builders import PROPERTY
@@ -149,7 +148,6 @@ def test_spark_reconstructs_large_versions_for_a_person_too(rows: int | None, is
     assert (why_spark(Question.RECONSTRUCT, rows, "person") is not None) is is_on_spark
 
 
-UNUSED: Any = None
 EMPTY = ""
 
 
@@ -191,9 +189,9 @@ class Parquet:
 
 
 def written(folder: Path, rows: Rows | None, check: Callable[[], object] = lambda: None) -> dict[int, StoreFile]:
-    store_rows: Any = SimpleNamespace(parquet=Parquet(folder))
+    parquet: Any = Parquet(folder)
     frame: Any = rows
-    return PlainParquetWriter(rows=store_rows, check=check)._write_kind("all_files", UNUSED, frame, [1, 2, 3])
+    return _write_kind(parquet, "all_files", frame, [1, 2, 3], check)
 
 
 def files_in(folder: Path) -> dict[str, str]:

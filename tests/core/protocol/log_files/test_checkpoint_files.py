@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.protocol.log_files.checkpoint_instance import CheckpointInstance, complete_checkpoints
-from deltasnap_core.protocol.log_files.file_names import CheckpointKind, ParsedLogPath
+from deltasnap_core.protocol.log_files.checkpoint_files import complete_checkpoints
+from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from tests.builders import compaction_file, multipart_checkpoint_files
 
 FIRST_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
@@ -22,7 +22,7 @@ def test_complete_checkpoints_come_best_first() -> None:
     first = file_names.uuid_checkpoint_file(10, FIRST_UUID, "parquet")
     last = file_names.uuid_checkpoint_file(10, LAST_UUID, "json")
     found = complete_checkpoints(parsed(older, classic, *reversed(two), *three, last, first))
-    assert [tuple(file.name for file in files) for _, files in found] == [
+    assert [tuple(file.name for file in files) for files in found] == [
         (last,),
         (first,),
         three,
@@ -52,10 +52,5 @@ def test_complete_checkpoints_cost_only_existing_parts_not_the_claimed_number() 
 def test_complete_checkpoints_exclude_other_files() -> None:
     names = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(8, 10)]
     assert complete_checkpoints(parsed(*names, file_names.checkpoint_file(10))) == [
-        (CheckpointInstance(version=10, kind=CheckpointKind.CLASSIC), tuple(parsed(file_names.checkpoint_file(10))))
+        tuple(parsed(file_names.checkpoint_file(10)))
     ]
-
-
-def test_instance_of_a_commit_is_an_error() -> None:
-    with pytest.raises(ValueError, match="is a commit, not a checkpoint"):
-        CheckpointInstance.of(parsed(file_names.commit_file(1))[0])
