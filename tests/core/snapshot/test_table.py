@@ -251,7 +251,6 @@ def written(table: Path, files: list[tuple[str | None, int, bool, list[int]]]) -
     ]
 
 
-@pytest.mark.spark
 def test_count_by_partitions_reads_no_data_file(spark: SparkSession, tmp_path: Path) -> None:
     adds = written(tmp_path, [("1", 3, True, [1]), ("2", 2, True, []), ("1", 2, True, [])])
     write_log(tmp_path, {0: [*of_vectors(), *adds]})
@@ -261,7 +260,6 @@ def test_count_by_partitions_reads_no_data_file(spark: SparkSession, tmp_path: P
     assert (table.scan("p = 1").count(), table.scan("p > 1").limit(1).count(), table.scan().count()) == (4, 1, 6)
 
 
-@pytest.mark.spark
 def test_first_lines_of_the_guide_return_the_rows(spark: SparkSession, events: Path) -> None:
     table = open_table(events, spark=spark)
     rows = table.scan("day = 'a'").select("day", "id")
@@ -299,7 +297,6 @@ def test_metadata_table_of_spark_has_the_rows_of_its_dataframe(spark: SparkSessi
     assert rows.select(first).limit(1).to_arrow().column_names == [first]
 
 
-@pytest.mark.spark
 def test_rows_in_parts_equal_those_at_once(spark: SparkSession, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltasnap_core.scan.scan._PART_BYTES", 1)
     rows = open_table(events, spark=spark).scan("id > 0")

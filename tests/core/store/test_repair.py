@@ -93,7 +93,6 @@ def test_readers_see_the_files_from_before_the_damage(damage: Damage, spark: Spa
     assert all((log / found.renamed.get(name, name)).read_bytes() == content for name, content in damaged.items())
 
 
-@pytest.mark.spark
 def test_second_repair_has_nothing_to_write(spark: SparkSession, log: Path) -> None:
     DAMAGES["lost commit"].do(log)
     repaired(spark, log)
@@ -102,7 +101,6 @@ def test_second_repair_has_nothing_to_write(spark: SparkSession, log: Path) -> N
     assert sorted(file.name for file in log.rglob("*")) == before
 
 
-@pytest.mark.spark
 def test_wrong_hint_is_replaced_by_one_to_the_sound_checkpoint(spark: SparkSession, log: Path) -> None:
     put_checkpoint(log, MIDDLE, "multipart", clean=False)
     (log / LAST_CHECKPOINT).write_text(json.dumps({"version": 9, "size": 1}))
@@ -113,7 +111,6 @@ def test_wrong_hint_is_replaced_by_one_to_the_sound_checkpoint(spark: SparkSessi
     assert seen(log)[2][0] == LATEST
 
 
-@pytest.mark.spark
 def test_checkpoint_before_a_later_sound_one_keeps_the_hint(spark: SparkSession, log: Path) -> None:
     put_checkpoint(log, 10, clean=False)
     DAMAGES["lost commit"].do(log)
@@ -133,7 +130,6 @@ class Interrupted(WritableFiles):
         return super().move_new(source, target)
 
 
-@pytest.mark.spark
 def test_other_writers_commit_during_and_after_a_repair(
     spark: SparkSession, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +144,6 @@ def test_other_writers_commit_during_and_after_a_repair(
     assert len(files) == len(deltalake["files"])
 
 
-@pytest.mark.spark
 def test_log_that_is_replaced_during_a_repair_gets_no_checkpoint(
     spark: SparkSession, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +159,6 @@ def test_log_that_is_replaced_during_a_repair_gets_no_checkpoint(
     assert not (log / checkpoint_file(MIDDLE)).exists()
 
 
-@pytest.mark.spark
 def test_log_that_is_replaced_at_the_last_moment_is_reported(
     spark: SparkSession, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.spark
 def test_culprit_is_printed_with_its_commit_its_file_and_its_rows(session: Any, folder: Path) -> None:
     result = run("bisect", "events", *NULL)
     assert result.exit_code == 0, result.output
@@ -58,7 +57,6 @@ def test_culprit_is_printed_with_its_commit_its_file_and_its_rows(session: Any, 
     assert "There are more rows" in first.stderr
 
 
-@pytest.mark.spark
 def test_json_and_csv_have_the_result(session: Any, folder: Path) -> None:
     result = run("bisect", "./t", *NULL, "--json")
     found = json.loads(result.stdout)
@@ -72,7 +70,6 @@ def test_json_and_csv_have_the_result(session: Any, folder: Path) -> None:
     assert sorted(row["id"] for row in csv.DictReader(io.StringIO(result.stdout))) == ["12", "13", "14"]
 
 
-@pytest.mark.spark
 def test_nothing_to_find_exits_with_1_and_says_why(session: Any, folder: Path) -> None:
     held = run("bisect", "t", *NULL, "--bad", "3")
     assert (held.exit_code, held.stdout) == (1, "Nothing to find: version 3 holds (0 matching rows).\n")
@@ -82,14 +79,12 @@ def test_nothing_to_find_exits_with_1_and_says_why(session: Any, folder: Path) -
     assert text == "Nothing to find: version 4, the good end, already fails (3 matching rows).\n"
 
 
-@pytest.mark.spark
 def test_invalid_condition_is_wrong_usage(session: Any, folder: Path) -> None:
     result = run("bisect", "t", "--where", "nothing = 1")
     assert result.exit_code == 2
     assert "nothing" in result.stderr or "nothing" in str(result.exception)
 
 
-@pytest.mark.spark
 def test_configured_table_is_searched_in_the_store_if_its_log_is_gone(session: Any, folder: Path) -> None:
     store = SnapshotStore.open(session, folder / "store")
     store.write_range("events", DeltaLog.for_table(session, folder / "t"), 0, 6)

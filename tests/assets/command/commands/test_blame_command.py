@@ -22,7 +22,6 @@ def test_key_must_have_names_and_values(arguments: list[str], tmp_path: Path) ->
     assert (result.returncode, result.stdout) == (2, "")
 
 
-@pytest.mark.spark
 def test_history_of_a_row_names_who_changed_it_and_its_values(session: Any, tmp_path: Path) -> None:
     path = appended(tmp_path / "t", 3, bad=-1)
     by = CommitProperties(custom_metadata={"userName": "ann", "job": "repair"})
@@ -45,7 +44,6 @@ def test_history_of_a_row_names_who_changed_it_and_its_values(session: Any, tmp_
     assert (update["old"]["amount"], update["new"]["amount"]) == (1.0, 2.5)
 
 
-@pytest.mark.spark
 def test_row_that_never_was_exits_with_1(session: Any, tmp_path: Path) -> None:
     path = appended(tmp_path / "t", 2, bad=-1)
     result = run("blame", path, "--key", "id=99")

@@ -49,7 +49,6 @@ def table(tmp_path: Path) -> Path:
 KINDS = {"id": "long", "text": "string"}
 
 
-@pytest.mark.spark
 def test_changes_by_key_as_json(session: Any, table: Path) -> None:
     result = run("changes", str(table), "1", "1", "--key", "id", "--format", "json")
     assert result.exit_code == 0, result.output
@@ -60,7 +59,6 @@ def test_changes_by_key_as_json(session: Any, table: Path) -> None:
     ]
 
 
-@pytest.mark.spark
 def test_net_changes_with_a_condition_as_a_file(session: Any, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     where = "_change_type = 'insert'"
@@ -70,7 +68,6 @@ def test_net_changes_with_a_condition_as_a_file(session: Any, table: Path, tmp_p
     assert result.stdout == ""
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "arguments", [["--where", "nothing = 1"], ["--key", "nothing"], ["--columns", "nothing"]], ids=lambda each: each[0]
 )

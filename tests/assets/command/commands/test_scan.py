@@ -125,7 +125,6 @@ def test_selected_columns_are_csv_in_their_order_and_the_report_on_stderr_lists_
     assert reasons == ["Selects files: day = '2026-01-02'", "Selects rows only: length(text) >= 0"]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_explanation_as_json_has_no_rows_and_fails_below_the_expected_percentage(table: Path, tmp_path: Path) -> None:
     where = ("--where", "day = '2026-01-02' and length(text) >= 0", "--explain", "--format", "json")
@@ -156,7 +155,6 @@ def test_explanation_as_json_has_no_rows_and_fails_below_the_expected_percentage
     assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["passed"] is False
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_gate_without_json_reads_no_rows_and_reports_missing_statistics(tmp_path: Path) -> None:
     write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a", stats='{"numRecords":1}'), add("b")]})
@@ -200,7 +198,6 @@ def test_invalid_condition_or_column_is_wrong_usage(arguments: tuple[str, ...], 
     assert result.stdout == ""
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_missing_data_file_is_named(table: Path) -> None:
     (table / "b").unlink()
@@ -210,7 +207,6 @@ def test_missing_data_file_is_named(table: Path) -> None:
     assert "/t/b" in str(result.exception)
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_versions_have_the_rows_that_deltalake_reads(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")

@@ -21,7 +21,6 @@ from tests.core.scan.search.bisect_builders import append, appended
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 NULL = "amount is null"
 
 

@@ -26,8 +26,6 @@ from tests.thorough import one_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def row_of(table: pa.Table | None) -> dict[str, Any] | None:
     return None if table is None else table.to_pylist()[0]
