@@ -6,9 +6,8 @@ derived from its files: an update is a delete and an insert, unless a key pairs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,76 +99,57 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
         is_followed = each.manifest.version_changes is not None
         if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
             files = None if earlier is None else rows_in_arrow(earlier, LIVE_FILE_COLUMNS)
-            found += _differences(
-                each, files, rows_in_arrow(each, LIVE_FILE_COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
-            )
+            found += _differences(each, files, rows_in_arrow(each, LIVE_FILE_COLUMNS))
             changes = base_files = None
         else:
-            changes_before = changes or _Changes.of(earlier)
-            changes = _Changes.of(each)
+            before_it = changes or _changes(earlier)
+            changes = _changes(each)
             if base_files is None:
                 last = last_on_base[_base_of(each)]
-                base_files = _base_files(last, changes if last is each else _Changes.of(last))
-            files = changes_before.files(base_files, of=changes)
-            found += _differences(each, files, changes.live, changes.tombstones)
+                base_files = _base_files(last, changes if last is each else _changes(last))
+            unchanged = _without(base_files, _identity(*before_it), each.log_path)
+            files = pa.concat_tables([before_it[0], _among(unchanged, _identity(*changes), each.log_path)])
+            found += _differences(each, files, *changes)
         earlier = each
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Changes:
-    """The files that changed since the base of a version: its live files and its tombstones among them."""
+def _changes(version: StoredVersion) -> tuple[pa.Table, pa.Table]:
+    """Return the live files and the tombstones among the files that changed since the base of a version."""
+    without_base = replace(
+        version.manifest,
+        base=replace(version.manifest.base, files=()),
+        min_file_retention_timestamp=KEEPS_EVERYTHING,  # a file of an expired tombstone changed too
+        plain_parquet=None,
+    )
+    changed = replace(version, manifest=without_base, check_files=False)
+    return rows_in_arrow(changed, LIVE_FILE_COLUMNS), changed.arrow("tombstones", _OF_REMOVED)
 
-    live: pa.Table
-    gone: pa.Table
-    log_path: str
 
-    @classmethod
-    def of(cls, version: StoredVersion) -> _Changes:
-        manifest = version.manifest
-        without_base = replace(
-            manifest,
-            base=replace(manifest.base, files=()),
-            min_file_retention_timestamp=KEEPS_EVERYTHING,  # a file of an expired tombstone changed too
-            plain_parquet=None,
-        )
-        changes = replace(version, manifest=without_base, check_files=False)
-        live, gone = rows_in_arrow(changes, LIVE_FILE_COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
-        return cls(live=live, gone=gone, log_path=manifest.log_path)
-
-    def tombstones(self) -> pa.Table:
-        return self.gone
-
-    @property
-    def touched(self) -> pa.Table:
-        """The changed files (_IDENTITY)."""
-        return pa.concat_tables([self.live.select(_IDENTITY), self.gone.select(_IDENTITY)])
-
-    def files(self, base_files: pa.Table, *, of: _Changes) -> pa.Table:
-        """Return the live files of the version that later changes on the same base name."""
-        unchanged = _without(base_files, self.touched, self.log_path)
-        return pa.concat_tables([self.live, _among(unchanged, of.touched, self.log_path)])
+def _identity(*files: pa.Table) -> pa.Table:
+    """Return which logical files (_IDENTITY) tables have."""
+    return pa.concat_tables([each.select(_IDENTITY) for each in files])
 
 
 def _base_of(version: StoredVersion) -> tuple[str, DataSet]:
     return version.manifest.generation, version.manifest.base
 
 
-def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
+def _base_files(version: StoredVersion, changes: tuple[pa.Table, pa.Table]) -> pa.Table:
     """Return the live files of a version's base that its later changes name."""
     base = version.manifest.base
     only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
     files = rows_in_arrow(replace(version, manifest=only_base, check_files=False), LIVE_FILE_COLUMNS)
-    return _among(files, changes.touched, changes.log_path)
+    return _among(files, _identity(*changes), version.log_path)
 
 
 def _differences(
-    version: StoredVersion, before: pa.Table | None, files: pa.Table, tombstones: Callable[[], pa.Table]
+    version: StoredVersion, before: pa.Table | None, files: pa.Table, tombstones: pa.Table | None = None
 ) -> list[FileAction]:
     """Return the file actions of a version. before: None: it is the first version.
 
     before, files: of the version before it and of the version, all or those that may differ.
-    tombstones:    returns those of the version, at least of the files that it removes.
+    tombstones:    those of the version, at least of the files that it removes; None: they are read.
     """
     manifest, log_path = version.manifest, version.log_path
     added = values_of(files if before is None else _without(files, before, log_path))
@@ -179,7 +159,8 @@ def _differences(
     is_known = manifest.version_changes is not None
     if is_known and removed:
         # Expired tombstones count too: retention decides which tombstones a version has, not what it changed.
-        found = _among(tombstones(), gone, log_path)
+        tombstones = version.arrow("tombstones", _OF_REMOVED) if tombstones is None else tombstones
+        found = _among(tombstones, gone, log_path)
         changes = dict(zip(_keys(found, log_path), found["dataChange"].to_pylist(), strict=True))
         removed = [
             row | {"dataChange": changes.get(key)} for row, key in zip(removed, _keys(gone, log_path), strict=True)

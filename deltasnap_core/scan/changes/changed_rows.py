@@ -36,21 +36,30 @@ RowsOf = Callable[[DeletionVectorDescriptor], Rows]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAction:
-    """An `add` or a `remove` of a commit.
+    """An `add`, a `remove` or a `cdc` of a commit, and which rows of its file it inserts or deletes.
 
-    path:             canonical. path_key: the same for all spellings of the path.
+    change:           INSERT (of an add), or DELETE; None: a file of change data, whose rows have a column for it.
+    path:             canonical. path_key: the same for all spellings of the path; empty: a file of change data.
     partition_values: None: the action does not state them.
+    vector:           the rows that it deletes did not change.
+    only:             the indexes of the rows that changed; None: all that `vector` does not delete.
     """
 
     version: int
-    is_add: bool
+    change: str | None
     path: str
-    path_key: str
+    path_key: str = ""
     partition_values: Mapping[str, str | None] | None
     size: int | None
-    modification_time: int | None
-    data_change: bool
-    vector: DeletionVectorDescriptor | None
+    modification_time: int | None = None
+    data_change: bool = True
+    vector: DeletionVectorDescriptor | None = None
+    only: Rows | None = field(default=None, compare=False)
+
+    @property
+    def is_add(self) -> bool:
+        """Whether it is an `add`."""
+        return self.change == INSERT
 
     @property
     def key(self) -> FileKey:
@@ -62,41 +71,19 @@ LiveFilesBefore = Callable[[Sequence[str]], Iterable[FileAction]]
 """Returns the live files of a version that have one of some path keys, as adds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRows:
-    """Rows of a file that one version inserted or deleted.
-
-    change:           INSERT or DELETE; None: a file of change data, whose rows have a column for it.
-    vector:           the rows that it deletes did not change; None: all rows of the file changed, or those in `only`.
-    only:             the indexes of the rows that changed; None: all that `vector` does not delete.
-    path_key:         empty: a file of change data.
-    """
-
-    version: int
-    change: str | None
-    path: str
-    partition_values: Mapping[str, str | None] | None
-    size: int | None
-    modification_time: int | None
-    vector: DeletionVectorDescriptor | None = None
-    only: Rows | None = field(default=None, compare=False)
-    path_key: str = ""
-
-
-def change_data(batch: CommitBatch) -> list[ChangedRows]:
+def change_data(batch: CommitBatch) -> list[FileAction]:
     """Return the files of change data of commits, in log order. Errors: CorruptLogError naming file and line."""
     found = []
     for commit, number, _, values in batch.actions(CHANGE_DATA_ACTION):
         try:
             file = AddCDCFile.from_json(values)
             found.append(
-                ChangedRows(
+                FileAction(
                     version=commit.version,
                     change=None,
                     path=file.path,
                     partition_values=file.partition_values,
                     size=file.size,
-                    modification_time=None,
                 )
             )
         except ValueError as error:
@@ -110,8 +97,8 @@ def changed_rows(
     before: LiveFilesBefore | None = None,
     *,
     recorded: Collection[int] = (),
-) -> list[ChangedRows]:
-    """Return the rows that file actions insert and delete, ascending by version.
+) -> list[FileAction]:
+    """Return the rows that file actions insert and delete, as actions, ascending by version.
 
     The actions are replayed. Only an add of a file that is not live inserts rows, and only a remove of a live file
     deletes rows. If a commit adds and removes one logical file, the add wins. If a commit removes a live file and adds
@@ -126,77 +113,64 @@ def changed_rows(
     Source: PROTOCOL.md, Action Reconciliation.
     """
     actions = sorted(actions, key=lambda action: action.version)
-    files = _OneFile.of_commits(actions)
-    found = _replayed(files, actions, before, recorded)
+    found = _replayed(actions, before, recorded)
     pairs = [(gone[0], new[0]) for gone, new in found if len(gone) == len(new) == 1]
     between = map_concurrently(lambda pair: _between(*pair, rows_of), pairs)
     others = [action for gone, new in found if not len(gone) == len(new) == 1 for action in (*gone, *new)]
-    whole = [_whole(action) for action in others if action.data_change]
+    whole = [action for action in others if action.data_change]
     return sorted([*whole, *(rows for each in between for rows in each)], key=lambda rows: rows.version)
 
 
-@dataclass(frozen=True, slots=True)
-class _OneFile:
-    """The actions of one commit for one path, by logical file."""
-
-    version: int
-    removes: dict[FileKey, FileAction] = field(default_factory=dict)
-    adds: dict[FileKey, FileAction] = field(default_factory=dict)
-
-    @classmethod
-    def of_commits(cls, actions: Iterable[FileAction]) -> list[_OneFile]:
-        """Return the actions by version and path, in the order of the actions."""
-        found: dict[tuple[int, str], _OneFile] = {}
-        for action in actions:
-            file = found.setdefault((action.version, action.path_key), cls(action.version))
-            (file.adds if action.is_add else file.removes)[action.key] = action
-        return [*found.values()]
-
-    @property
-    def changes_data(self) -> bool:
-        return any(action.data_change for action in (*self.removes.values(), *self.adds.values()))
+def _by_path(actions: Iterable[FileAction]) -> list[list[FileAction]]:
+    """Return the actions of each commit for each path, in the order of the actions."""
+    found: dict[tuple[int, str], list[FileAction]] = {}
+    for action in actions:
+        found.setdefault((action.version, action.path_key), []).append(action)
+    return [*found.values()]
 
 
 def _replayed(
-    files: Sequence[_OneFile],
-    actions: Iterable[FileAction],
-    before: LiveFilesBefore | None,
-    recorded: Collection[int],
+    actions: Sequence[FileAction], before: LiveFilesBefore | None, recorded: Collection[int]
 ) -> list[tuple[list[FileAction], list[FileAction]]]:
     """Return the logical files that each commit took from the table and gave to it, by path.
 
     Those of recorded versions are left out. Removes get the values of the live file.
     """
+    files = _by_path(actions)
     live = {} if before is None else _live_before(files, before, recorded)
     values = {each.path_key: each.partition_values for each in actions if each.is_add}
     found = []
     for file in files:
-        was_live = {key: live.get(key, file.removes.get(key)) for key in (*file.removes, *file.adds)}
+        removes = {each.key: each for each in file if not each.is_add}
+        adds = {each.key: each for each in file if each.is_add}
+        was_live = {key: live.get(key, removes.get(key)) for key in removes | adds}
         gone = [
             _with_values(action, was_live[key], values)
-            for key, action in file.removes.items()
-            if was_live[key] is not None and key not in file.adds
+            for key, action in removes.items()
+            if was_live[key] is not None and key not in adds
         ]
-        new = [action for key, action in file.adds.items() if was_live[key] is None]
-        live |= {**dict.fromkeys(file.removes), **file.adds}
-        if file.version not in recorded:
+        new = [action for key, action in adds.items() if was_live[key] is None]
+        live |= {**dict.fromkeys(removes), **adds}
+        if file[0].version not in recorded:
             found.append((gone, new))
     return found
 
 
 def _live_before(
-    files: Iterable[_OneFile], before: LiveFilesBefore, recorded: Collection[int]
+    files: Iterable[list[FileAction]], before: LiveFilesBefore, recorded: Collection[int]
 ) -> dict[FileKey, FileAction | None]:
     """Return the logical files that were live (None: not live) before their first action, if this matters.
 
     The first action of a file decides whether it is live afterwards. So the state before it matters only for the
     changes of that commit.
     """
-    first: dict[FileKey, _OneFile] = {}
+    first: dict[FileKey, list[FileAction]] = {}
     for file in files:
-        for key in (*file.removes, *file.adds):
-            first.setdefault(key, file)
-    wanted = [key for key, file in first.items() if file.changes_data and file.version not in recorded]
+        for action in file:
+            first.setdefault(action.key, file)
+    wanted = [
+        key for key, file in first.items() if file[0].version not in recorded and any(each.data_change for each in file)
+    ]
     if not wanted:
         return {}
     live = {action.key: action for action in before(sorted({path_key for path_key, _ in wanted}))}
@@ -216,27 +190,14 @@ def _with_values(
     return replace(remove, partition_values=values)
 
 
-def _between(gone: FileAction, new: FileAction, rows_of: RowsOf) -> list[ChangedRows]:
+def _between(gone: FileAction, new: FileAction, rows_of: RowsOf) -> list[FileAction]:
     """Return the rows that a file gained or lost with a new deletion vector."""
     if not (gone.data_change and new.data_change):
         return []
     before, after = (np.empty(0, np.int64) if each.vector is None else rows_of(each.vector) for each in (gone, new))
     changes = ((DELETE, np.setdiff1d(after, before)), (INSERT, np.setdiff1d(before, after)))
-    whole = replace(_whole(new), vector=None)
+    whole = replace(new, vector=None)
     return [replace(whole, change=change, only=rows) for change, rows in changes if len(rows)]
-
-
-def _whole(action: FileAction) -> ChangedRows:
-    return ChangedRows(
-        version=action.version,
-        change=INSERT if action.is_add else DELETE,
-        path=action.path,
-        path_key=action.path_key,
-        partition_values=action.partition_values,
-        size=action.size,
-        modification_time=action.modification_time,
-        vector=action.vector,
-    )
 
 
 def file_actions(rows: Sequence[Mapping[str, Any]], *, log_path: str) -> list[FileAction]:
@@ -251,7 +212,7 @@ def _file_action(row: Mapping[str, Any], path: str, path_key: str, log_path: str
     try:
         return FileAction(
             version=row["commit_version"],
-            is_add=row["add"] is not None,
+            change=DELETE if row["add"] is None else INSERT,
             path=path,
             path_key=path_key,
             partition_values=values["partitionValues"],

@@ -27,7 +27,6 @@ from deltasnap_core.scan.changes.changed_rows import (
     COMMIT_VERSION,
     DELETE,
     INSERT,
-    ChangedRows,
     FileAction,
     LiveFilesBefore,
     changed_rows,
@@ -100,7 +99,7 @@ class RowChanges:
 
     table: ScannedTable
     versions: Mapping[int, ChangedVersion]
-    rows: Sequence[ChangedRows]
+    rows: Sequence[FileAction]
 
     def to_df(self, options: RowChangeOptions) -> DataFrame:
         """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
@@ -162,12 +161,12 @@ class RowChanges:
             raise ValueError("expected the names of the columns of a key, found none")
         return [self.table.columns.named(name).path for name in names]
 
-    def _read(self, rows: Sequence[ChangedRows], where: str | None = None) -> DataFrame:
+    def _read(self, rows: Sequence[FileAction], where: str | None = None) -> DataFrame:
         """Return changed rows with CHANGE_COLUMNS, as the files have them.
 
         where: files are left out if the condition is not true for any row with their partition values.
         """
-        groups: dict[tuple[bool, tuple[str, ...]], list[ChangedRows]] = defaultdict(list)
+        groups: dict[tuple[bool, tuple[str, ...]], list[FileAction]] = defaultdict(list)
         for each in rows:
             facts = self.versions[each.version]
             metadata = facts.metadata_before if each.change == DELETE else facts.metadata
@@ -186,7 +185,7 @@ class RowChanges:
         return _with_metadata(self.table, metadata, version=version)
 
     def _read_alike(
-        self, rows: Sequence[ChangedRows], is_change_data: bool, partition_columns: tuple[str, ...]
+        self, rows: Sequence[FileAction], is_change_data: bool, partition_columns: tuple[str, ...]
     ) -> DataFrame:
         versions = {each.version for each in rows}
         table = self._partitioned_by(partition_columns, version=versions.pop() if len(versions) == 1 else None)
@@ -202,7 +201,7 @@ class RowChanges:
             F.expr(timestamp_sql(_MS)).alias(COMMIT_TIMESTAMP),
         )
 
-    def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
+    def _data_files(self, table: ScannedTable, rows: Sequence[FileAction]) -> list[DataFile]:
         found = data_files(table, [_file(each) for each in rows])
         tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
         return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
@@ -213,7 +212,7 @@ def planned_changes(
     versions: Mapping[int, ChangedVersion],
     *,
     actions: Sequence[FileAction],
-    recorded: Sequence[ChangedRows] = (),
+    recorded: Sequence[FileAction] = (),
     live_before: LiveFilesBefore | None = None,
 ) -> RowChanges:
     """Return the changes of versions, after checking that one schema can read them all.
@@ -277,14 +276,14 @@ def _other_names(metadata: Metadata, table: ScannedTable) -> Mapping[str, str]:
     return {name: now[name.lower()] for name in names if now.get(name.lower(), name) != name}
 
 
-def _renamed(rows: ChangedRows, names: Mapping[str, str]) -> ChangedRows:
+def _renamed(rows: FileAction, names: Mapping[str, str]) -> FileAction:
     if not names or rows.partition_values is None:
         return rows
     values = {names.get(key, key): value for key, value in rows.partition_values.items()}
     return replace(rows, partition_values=values)
 
 
-def _check_partition_values(rows: Sequence[ChangedRows], metadata: Mapping[int, Metadata], table_path: str) -> None:
+def _check_partition_values(rows: Sequence[FileAction], metadata: Mapping[int, Metadata], table_path: str) -> None:
     """Raise RowChangesError if the partition values of a file are unknown: writers may omit those of a remove."""
     for each in rows:
         if each.partition_values is None and metadata[each.version].partition_columns:
@@ -311,7 +310,7 @@ _CHANGE_FIELDS = tuple(
 )
 
 
-def _file(rows: ChangedRows) -> dict[str, Any]:
+def _file(rows: FileAction) -> dict[str, Any]:
     return {
         "path": rows.path,
         "partitionValues": dict(rows.partition_values or {}),
@@ -336,7 +335,7 @@ def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | No
     return replace(table, version=version, metadata=metadata, is_checked=True, place=None)
 
 
-def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str) -> list[ChangedRows]:
+def rows_in_partitions(table: ScannedTable, rows: list[FileAction], where: str) -> list[FileAction]:
     """Return the rows whose partition values do not rule out a condition; at most one Spark job.
 
     table: with the columns that the condition may use, and the partition columns of the files.

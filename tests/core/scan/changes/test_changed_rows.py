@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from deltasnap_core import CorruptLogError
 from deltasnap_core.protocol.actions import DeletionVectorDescriptor
-from deltasnap_core.scan.changes.changed_rows import DELETE, INSERT, ChangedRows, FileAction, changed_rows, file_actions
+from deltasnap_core.scan.changes.changed_rows import DELETE, INSERT, FileAction, changed_rows, file_actions
 from deltasnap_core.scan.files.roaring import Rows
 from tests.builders import LOG_PATH, TABLE_PATH, VECTOR, Action, add, remove
 from tests.oracle import OracleState
@@ -96,7 +96,7 @@ def rows_of(path: str, deleted: Iterable[int]) -> Counter[tuple[str, int]]:
     return Counter((path, row) for row in set(ROWS_OF_A_FILE) - {*deleted})
 
 
-def net_of(found: Iterable[ChangedRows]) -> Counter[tuple[str, int]]:
+def net_of(found: Iterable[FileAction]) -> Counter[tuple[str, int]]:
     """Return how often each row of each file was inserted, minus how often it was deleted."""
     net: Counter[tuple[str, int]] = Counter()
     for each in found:
