@@ -24,9 +24,10 @@ __all__ = [
 MAX_CHARACTERS = 500
 
 # C0 and C1 controls control terminals; bidirectional marks, overrides and isolates reorder the visible text; line and
-# paragraph separators break lines; tags and annotations are invisible; lone surrogates cannot be encoded.
+# paragraph separators break lines; tags and annotations are invisible; lone surrogates cannot be encoded; XML has no
+# U+FFFE and U+FFFF.
 _UNSHOWABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")

@@ -25,6 +25,7 @@ SHOWN = {
     "C1 control": ("\x9b2J", r"\x9b2J"),
     "lines": ("a\r\nb\u2028c", r"a\r\nb\u2028c"),
     "bidirectional override": ("gnp.\u202eexe", r"gnp.\u202eexe"),
+    "no character of XML": ("a\ufffe\uffff", r"a\ufffe\uffff"),
     "lone surrogate": ("a\ud800", r"a\ud800"),
     "letters of any script": ("größe 大 🚀", "größe 大 🚀"),
     "long": ("x" * 600, "x" * 500 + "… (100 more characters)"),

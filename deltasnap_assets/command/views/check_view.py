@@ -46,14 +46,15 @@ def limits_of(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of `LIMIT=VALUE` texts, as in YAML, by limit. Errors: typer.BadParameter."""
     try:
         limits = {name: yaml.safe_load(value) for name, _, value in (text.partition("=") for text in texts)}
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # a ValueError for the date 2026-13-01
         raise typer.BadParameter("Expected LIMIT=VALUE.", param_hint="--set") from None
     try:
         CheckSettings(**limits)
     except ValidationError as error:
         problem = error.errors()[0]
         name = ".".join(map(str, problem["loc"]))
-        raise typer.BadParameter(f"{name}: {message_of(problem)}.", param_hint="--set") from None
+        message = message_of({**problem, "loc": ("tables", "checks", *problem["loc"])})
+        raise typer.BadParameter(f"{name}: {message}.", param_hint="--set") from None
     return limits
 
 

@@ -57,6 +57,8 @@ EXIT_CODES = {
     "an unknown limit": (["lake/sound", "--set", "small=1"], 2),
     "a wrong limit": (["lake/sound", "--set", "max_small_file_ratio=much"], 2),
     "a limit without a value": (["lake/sound", "--set", "max_small_file_ratio"], 2),
+    "a limit that is no date": (["lake/sound", "--set", "max_small_file_ratio=2026-13-01"], 2),
+    "a limit in a deep list": (["lake/sound", "--set", f"max_small_file_ratio={'[' * 3000}"], 2),
     "no target": ([], 2),
     "an unknown format": (["lake/sound", "--format", "xml"], 2),
 }
@@ -66,6 +68,11 @@ EXIT_CODES = {
 def test_exit_code(case: str) -> None:
     arguments, code = EXIT_CODES[case]
     assert run("check", *arguments).exit_code == code
+
+
+def test_unknown_limit_is_answered_with_the_nearest_one() -> None:
+    found = run("check", "lake/sound", "--set", "max_smal_file_ratio=1")
+    assert "did you mean max_small_file_ratio?" in " ".join(found.stderr.replace("│", " ").split())
 
 
 def test_results_are_those_of_all_checks_in_order() -> None:
@@ -120,7 +127,7 @@ def test_junit_has_a_case_for_each_check_and_fails_those_that_fail_the_command()
 
 
 def test_junit_is_xml_whatever_the_log_says(folder: Path) -> None:
-    hostile = [protocol(), metadata(schemaString='{"type": "\x01<]]>&"}'), add("a")]
+    hostile = [protocol(), metadata(schemaString='{"type": "\x01\uffff<]]>&"}'), add("a")]
     write_log(folder / "lake" / "hostile", {0: hostile})
     root = ElementTree.fromstring(run("check", "lake/hostile", "--format", "junit").stdout)
     assert root.find("testsuite/testcase/failure") is not None
