@@ -262,9 +262,11 @@ class Search:
             *(ChangedFile(path=file.path, is_added=True, rows=count) for file, count in added),
             *(ChangedFile(path=file.path, is_added=False, rows=count) for file, count in removed),
         ]
-        is_comparable = can_read_rows_of(after, before)
-        changed = ([file for file, _ in each] for each in (removed if is_comparable else [], added))
-        return replace(found, files=tuple(files), rows=_changed(after, found.expectation.where, *changed))
+        reader = reader_of_rows(after, before)
+        changed = ([file for file, _ in each] for each in (removed if reader else [], added))
+        return replace(
+            found, files=tuple(files), rows=_changed(after, reader or after, found.expectation.where, *changed)
+        )
 
     def _noted(self, judgement: Judgement) -> Judgement:
         self.steps.append(judgement)
@@ -273,29 +275,35 @@ class Search:
         return judgement
 
 
-def can_read_rows_of(later: TableVersion, earlier: TableVersion) -> bool:
-    """Return whether rows of an earlier version can be read with the schema of a later one."""
+def reader_of_rows(later: TableVersion, earlier: TableVersion) -> TableVersion | None:
+    """Return the version that reads rows of an earlier version with the columns of a later one; None: neither does."""
+    if later.partition_columns != earlier.partition_columns:  # they are not in the data files
+        return earlier if earlier.schema == later.schema else None
     metadata = {each.version: each.scanned_table().metadata for each in (earlier, later)}
     try:
         check_schemas(metadata, path=redacted(later.path), deleting=())
     except RowChangesError:
-        return False
-    return True
+        return None
+    return later
 
 
 def _changed(
-    version: TableVersion, where: str | None, removed: Sequence[DataFile], added: Sequence[DataFile]
+    version: TableVersion,
+    reader: TableVersion,
+    where: str | None,
+    removed: Sequence[DataFile],
+    added: Sequence[DataFile],
 ) -> TableRows | None:
     """Return the matching rows that a version deletes and inserts, without those that it copies; None: none are known.
 
-    removed, added: the data files with such rows.
+    removed, added: the data files with such rows. reader: reads the removed ones.
     """
     scan, schema = version.scan(where), logical_schema(version.schema)
     if not (removed or added) or {name.lower() for name in schema.names} & {*CHANGE_COLUMNS}:
         return None
     rows = scan.rows_of(added).withColumn(CHANGE_TYPE, F.lit(INSERT))
     if removed:
-        deleted = scan.rows_of(removed).withColumn(CHANGE_TYPE, F.lit(DELETE))
+        deleted = reader.scan(where).rows_of(removed).withColumn(CHANGE_TYPE, F.lit(DELETE))
         both = rows.unionAll(deleted) if added else deleted
         of_version = {COMMIT_VERSION: F.lit(version.version), COMMIT_TIMESTAMP: F.lit(None).cast("timestamp")}
         rows = RowComparison(schema).difference(both.withColumns(of_version))

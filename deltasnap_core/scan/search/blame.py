@@ -15,9 +15,9 @@ from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.texts.sql_text import quoted, string_sql
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.search.bisect import Search, can_read_rows_of
+from deltasnap_core.scan.search.bisect import Search, reader_of_rows
 from deltasnap_core.scan.search.expectation import Expectation
-from deltasnap_core.scan.search.judge import FileId, Judge, Judgement, Match
+from deltasnap_core.scan.search.judge import FileId, Judge, Judgement, Match, meaning_of
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 from deltasnap_core.scan.table_version import TableVersion
 
@@ -77,6 +77,11 @@ class _Step:
     new: Sequence[DataFile]
 
 
+    @property
+    def read(self) -> tuple[tuple[TableVersion, Sequence[DataFile]], ...]:
+        """The files to read, each with a version that reads them."""
+        return (self.before, self.gone), (self.version, self.new)
+
 def blame(versions: KnownVersions, key: Mapping[str, object], first: int | None = None) -> RowHistory:
     """Return the history of the rows with a key. See `Table.blame`."""
     numbers = [number for number in versions.numbers if first is None or number >= first]
@@ -101,7 +106,7 @@ def blame(versions: KnownVersions, key: Mapping[str, object], first: int | None 
         gone = [file for each, (file, _) in matches.items() if each not in found]
         new = [file for each, (file, _) in found.items() if each not in matches]
         if gone or new:
-            before = earlier if gone and earlier and not can_read_rows_of(version, earlier) else version
+            before = (reader_of_rows(version, earlier) or earlier) if gone and earlier else version
             steps.append(_Step(version=version, before=before, first_possible=judged + 1, gone=gone, new=new))
         matches, judged, earlier = found, number, version
     return RowHistory(
@@ -143,19 +148,19 @@ def _literal(text: str) -> str:
 
 def _changes(steps: Sequence[_Step], where: str) -> Iterable[RowChange]:
     """Yield the changes of steps. The rows that are read with one schema are read in one job."""
-    groups: dict[str, tuple[TableVersion, dict[FileId, DataFile]]] = {}
+    groups: dict[object, tuple[TableVersion, dict[FileId, DataFile]]] = {}
     for step in steps:
-        for version, files in ((step.before, step.gone), (step.version, step.new)):
-            _, group = groups.setdefault(version.schema.json(), (version, {}))
+        for version, files in step.read:
+            _, group = groups.setdefault(meaning_of(version.scanned_table()), (version, {}))
             group |= {file.key: file for file in files}
-    rows: dict[tuple[str, FileId], list[pa.Table]] = {}
-    for schema, (version, group) in groups.items():
+    rows: dict[tuple[object, FileId], list[pa.Table]] = {}
+    for meaning, (version, group) in groups.items():
         found = version.scan(where).rows_by_file([*group.values()])
-        rows |= {(schema, each): _split(table) for each, table in zip(group, found, strict=True)}
+        rows |= {(meaning, each): _split(table) for each, table in zip(group, found, strict=True)}
     for step in steps:
         old, new = (
-            [row for file in files for row in rows[version.schema.json(), file.key]]
-            for version, files in ((step.before, step.gone), (step.version, step.new))
+            [row for file in files for row in rows[meaning_of(version.scanned_table()), file.key]]
+            for version, files in step.read
         )
         yield from _changes_of(step, *_without_copies(old, new))
 

@@ -87,8 +87,8 @@ class Judgement:
 class _LiveFiles:
     """The files of a version that may have matching rows, or all of them.
 
-    meaning: see `_meaning`. ids: of these files. unknown: of those whose rows are unknown, in order. files: the unknown
-    ones; in Arrow, it was not checked yet whether they may have matching rows.
+    meaning: see `meaning_of`. ids: of these files. unknown: of those whose rows are unknown, in order. files: the
+    unknown ones; in Arrow, it was not checked yet whether they may have matching rows.
     """
 
     scan: Scan
@@ -154,7 +154,7 @@ class Judge:
     def _live_files(self, version: TableVersion, listed: Collection[tuple[object, FileId]] = ()) -> _LiveFiles:
         """Return the files of a version. listed: files that are known soon."""
         scan = version.scan(self._expectation.where)
-        meaning, rows = _meaning(version.scanned_table(), scan.where or ""), version.versions.run(_files)
+        meaning, rows = meaning_of(version.scanned_table(), scan.where or ""), version.versions.run(_files)
         if isinstance(rows, pa.Table):
             ids, files = _ids(rows), rows
         else:
@@ -194,13 +194,13 @@ def _ids(files: pa.Table) -> list[FileId]:
     return list(zip(files["path"].to_pylist(), ids.to_pylist(), strict=True))
 
 
-def _meaning(table: ScannedTable, where: str) -> object:
-    """Return the columns that a predicate may name, with their types and where they are.
+def meaning_of(table: ScannedTable, where: str | None = None) -> object:
+    """Return the columns that a predicate may name (None: all), with their types and where they are.
 
     If those of two versions are equal, a file that both have has the same matching rows in both.
     """
     partition = {column.name for column in table.columns.partition}
-    text = where.lower()
+    text = "*" if where is None else where.lower()
     names_all = any(mark in text for mark in ("*", "${"))
     fields = [
         (field.json(), field.name in partition)

@@ -31,3 +31,11 @@ def appended(path: Path, commits: int, bad: int, *, parts: bool = False) -> Path
         job = "bad job" if version == bad else "nightly"
         append(path, ROWS * version, None if version == bad else 1.0, job=job, parts=parts)
     return path
+
+
+def repartitioned(path: Path) -> Path:
+    """Return a table that is partitioned by `day` in version 1 only. It updates row 1; version 2 changes no row."""
+    for amount, by in ((1, []), (5, ["day"]), (5, [])):
+        rows = pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["a", "b"], "amount": pa.array([amount, 2])})
+        write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    return path

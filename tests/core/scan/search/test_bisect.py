@@ -16,7 +16,7 @@ from deltasnap_core.scan.search.bisect import ChangedFile, Outcome
 from deltasnap_core.scan.search.judge import Judgement
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.core.scan.scan_builders import file, ids
-from tests.core.scan.search.bisect_builders import append, appended
+from tests.core.scan.search.bisect_builders import append, appended, repartitioned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,6 +110,13 @@ def test_table_is_searched_up_to_the_version_that_was_opened(spark: SparkSession
     path = appended(tmp_path / "t", 6, bad=3)
     assert opened(spark, path, version=2).bisect(where=NULL).outcome is Outcome.HOLDS
     assert opened(spark, path, version=4).bisect(where=NULL).version == 3
+
+
+def test_rows_before_another_partitioning_have_their_values(spark: SparkSession, tmp_path: Path) -> None:
+    path = repartitioned(tmp_path / "t")
+    found = opened(spark, path).bisect(where="amount = 1", expect="count = 1", bad=1)
+    assert found.rows is not None
+    assert found.rows.to_arrow().to_pylist() == [{"id": 1, "day": "a", "amount": 1, "_change_type": "delete"}]
 
 
 def test_versions_that_cannot_be_judged_are_skipped_and_become_a_range(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from deltasnap_core.scan.table_columns import TableColumns
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.core.scan.changing_tables import canonical, written_by_deltalake, written_by_hand
 from tests.core.scan.scan_builders import file, ids, snapshot_of
-from tests.core.scan.search.bisect_builders import append, appended
+from tests.core.scan.search.bisect_builders import append, appended, repartitioned
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -98,6 +98,15 @@ def test_rows_of_another_type_are_told_with_the_schema_of_their_version(spark: S
     write_deltalake(tmp_path / "t", rows, mode="overwrite", schema_mode="overwrite")
     history = open_table(tmp_path / "t", spark=spark).blame({"id": 1})
     assert told(history) == [(0, "insert", None, 1.0), (1, "update", 1.0, "much")]
+
+
+def test_rows_of_each_partitioning_have_their_values_and_copies_are_not_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history = open_table(repartitioned(tmp_path / "t"), spark=spark).blame({"id": 1})
+    assert told(history) == [(0, "insert", None, 1), (1, "update", 1, 5)]
+    days = [(row_of(each.old) or {}).get("day") for each in history.changes]
+    assert (days, [(row_of(each.new) or {}).get("day") for each in history.changes]) == ([None, "a"], ["a", "a"])
 
 
 def test_stored_versions_have_the_history_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
