@@ -74,7 +74,7 @@ from .rules.paths import (
 )
 from .rules.rows_in_pandas import rows_in_pandas as rows_in_pandas
 from .scan.changes.row_changes import RowChangeOptions as RowChangeOptions
-from .scan.collected_rows import collected_rows as collected_rows
+from .scan.collected_rows import collected_rows as collected_rows, countable as countable
 from .scan.planning import ConditionReport as ConditionReport
 from .scan.predicate_analysis import (
     filtered_rows as filtered_rows,

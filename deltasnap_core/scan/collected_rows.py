@@ -6,6 +6,8 @@ or a struct with a field that is not nullable. Here Spark sends a list with each
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
@@ -38,6 +40,22 @@ def collected_rows(rows: DataFrame, where: str | None = None) -> pa.Table:
     columns = [_chunks_of(column, kind) for column, kind in zip(found.columns, kinds, strict=True)]
     schema = [pa.field(field.name, column.type, field.nullable) for field, column in zip(fields, columns, strict=True)]
     return _checked(pa.table(columns, schema=pa.schema(schema)))
+
+
+def countable(data_type: Any) -> Any:
+    """Return a type in Arrow with integers for dates and times: Python has no dates outside of the years 1 to 9999."""
+    types = pa.types
+    if types.is_timestamp(data_type):
+        return pa.int64()
+    if types.is_date32(data_type):
+        return pa.int32()
+    if types.is_struct(data_type):
+        return pa.struct([field.with_type(countable(field.type)) for field in data_type])
+    if types.is_map(data_type):
+        return pa.map_(countable(data_type.key_type), countable(data_type.item_type))
+    if types.is_list(data_type):
+        return pa.list_(countable(data_type.value_type))
+    return data_type
 
 
 def _checked(rows: pa.Table) -> pa.Table:

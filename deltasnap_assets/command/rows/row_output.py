@@ -24,9 +24,9 @@ from rich.table import Table
 from rich.text import Text
 
 from deltasnap_assets.command.arguments import is_device_or_pipe
-from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import WIDEST, print_notice
+from deltasnap_assets.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, Scan
 from deltasnap_core.errors import PredicateError

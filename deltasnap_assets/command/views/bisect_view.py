@@ -14,12 +14,12 @@ from rich.console import Console
 
 from deltasnap_assets.bisection_texts import PARTS, bisection_lines
 from deltasnap_assets.command.output import OutputFormat, print_json
-from deltasnap_assets.command.rows.exact_values import json_rows
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT, RowFormat
 from deltasnap_assets.command.rows.row_output import cut_rows, valid_condition, write_rows
 from deltasnap_assets.command.table_on_spark import Place, spark_aside, versions_of
 from deltasnap_assets.command.terminal import Verbosity, output_console, print_line, print_notice, shown
 from deltasnap_assets.command.views.condition_view import explaining
+from deltasnap_assets.exact_values import json_rows
 from deltasnap_assets.provenance import made_by
 from deltasnap_assets.quantities import counted, iso_time
 from deltasnap_core import DeltaHistory

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from deltasnap_assets.command.output import OutputFormat, print_rows
-from deltasnap_assets.command.rows.exact_values import json_rows, value_text
 from deltasnap_assets.command.table_on_spark import Place, spark_aside, versions_of
 from deltasnap_assets.command.terminal import output_console, print_problem, shown, working
 from deltasnap_assets.command.views.bisect_view import commit_json
 from deltasnap_assets.command.views.condition_view import explaining
+from deltasnap_assets.exact_values import json_rows, value_text
 from deltasnap_assets.provenance import made_by
 from deltasnap_assets.quantities import time_text
 from deltasnap_core.errors import PredicateError
@@ -83,14 +83,15 @@ def _print(console: Console, history: RowHistory) -> None:
 
 
 def _value_texts(change: RowChange) -> Iterator[str]:
-    """Yield the values of a change: of an update, only those that changed."""
+    """Yield the values of a change: of an update, only those that changed. Null: the other row lacks the column."""
     old, new = _values(change.old), _values(change.new)
     if old is None or new is None:
         yield from (f"{name}={_text(value)}" for name, value in (old or new or {}).items())
         return
-    for name, value in new.items():
-        if old.get(name) != value:
-            yield f"{name}: {_text(old.get(name))} -> {_text(value)}"
+    for name in old | new:
+        before, after = _text(old.get(name)), _text(new.get(name))
+        if before != after:  # -0.0 is another text than 0.0
+            yield f"{name}: {before} -> {after}"
 
 
 def _text(value: Any) -> str:

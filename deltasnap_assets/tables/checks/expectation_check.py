@@ -11,6 +11,7 @@ import dagster as dg
 
 from deltasnap_assets.bisection_texts import PARTS, bisection_lines
 from deltasnap_assets.checks.check import MAX_TEXT_LENGTH
+from deltasnap_assets.exact_values import json_rows, value_text
 from deltasnap_assets.provenance import made_by
 from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.settings.config import Settings
@@ -18,7 +19,8 @@ from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step, snapshots_of
 from deltasnap_assets.tables.pages.metadata import markdown_table
-from deltasnap_assets.texts import markdown_code, visible
+from deltasnap_assets.texts import lines_joined, markdown_code, visible
+from deltasnap_core.errors import one_line
 from deltasnap_core.support import Bisection, Outcome
 
 _MOST_ROWS = 5
@@ -70,7 +72,7 @@ def _evaluate(
         check_name=spec.name,
         asset_key=spec.asset_key,
         severity=severity,
-        description=visible("\n".join(bisection_lines(found)), MAX_TEXT_LENGTH),
+        description=visible(one_line(lines_joined("\n".join(bisection_lines(found)))), MAX_TEXT_LENGTH),
         metadata=metadata,
     )
 
@@ -91,5 +93,5 @@ def _rows(found: Bisection) -> dict[str, dg.MetadataValue]:
     if found.rows is None:
         return {}
     rows = found.rows.limit(_MOST_ROWS).to_arrow()
-    lines = [[markdown_code(str(value)) for value in row.values()] for row in rows.to_pylist()]
+    lines = [[markdown_code(value_text(value)) for value in row] for row in json_rows(rows)]
     return {"some_rows": dg.MetadataValue.md(markdown_table([*map(markdown_code, rows.column_names)], lines))}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.texts.sql_text import quoted, string_sql
+from deltasnap_core.scan.collected_rows import countable
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.search.bisect import Search, reader_of_rows
 from deltasnap_core.scan.search.expectation import Expectation
@@ -76,11 +77,11 @@ class _Step:
     gone: Sequence[DataFile]
     new: Sequence[DataFile]
 
-
     @property
     def read(self) -> tuple[tuple[TableVersion, Sequence[DataFile]], ...]:
         """The files to read, each with a version that reads them."""
         return (self.before, self.gone), (self.version, self.new)
+
 
 def blame(versions: KnownVersions, key: Mapping[str, object], first: int | None = None) -> RowHistory:
     """Return the history of the rows with a key. See `Table.blame`."""
@@ -187,10 +188,10 @@ def _without_copies(old: Iterable[pa.Table], new: Iterable[pa.Table]) -> tuple[l
     """Return rows without those that both have, one for one, each in the order of their values."""
     left: dict[str, list[pa.Table]] = defaultdict(list)
     for row in old:
-        left[_form(row.to_pylist()[0])].append(row)
+        left[_text(row)].append(row)
     inserted = []
     for row in new:
-        copies = left[_form(row.to_pylist()[0])]
+        copies = left[_text(row)]
         if copies:
             copies.pop()
         else:
@@ -200,11 +201,12 @@ def _without_copies(old: Iterable[pa.Table], new: Iterable[pa.Table]) -> tuple[l
 
 
 def _text(row: pa.Table) -> str:
-    return _form(row.to_pylist()[0])
+    """Return a text that is equal for equal rows only, as in `RowComparison`: NaN equals NaN, 0.0 is not -0.0."""
+    values = (column.cast(countable(column.type)).to_pylist()[0] for column in row.columns)
+    return repr([(field.name, str(field.type), _form(value)) for field, value in zip(row.schema, values, strict=True)])
 
 
 def _form(value: Any) -> str:
-    """Return a text that is equal for equal values only, as in `RowComparison`: NaN equals NaN, 0.0 is not -0.0."""
     if isinstance(value, dict):
         return repr([(name, _form(inner)) for name, inner in value.items()])
     if isinstance(value, list):

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.commands.driver_commands_builders import run
@@ -42,6 +43,18 @@ def test_history_of_a_row_names_who_changed_it_and_its_values(session: Any, tmp_
     update = found["rows"][1]
     assert (update["version"], update["first_possible"], update["change"], update["user"]) == (3, 3, "update", "ann")
     assert (update["old"]["amount"], update["new"]["amount"]) == (1.0, 2.5)
+
+
+def test_update_shows_the_values_that_changed_another_zero_too(session: Any, tmp_path: Path) -> None:
+    for amount, fields in ((0.0, {}), (-0.0, {}), ("-0", {}), ("-0", {"id": [4], "x": ["y"]})):
+        rows = pa.table(fields or {"id": [4], "amount": [amount]})
+        write_deltalake(tmp_path, rows, mode="overwrite", schema_mode="overwrite")
+    lines = run("blame", tmp_path, "--key", "id=4").stdout.splitlines()
+    assert [line.partition("engine ")[2].partition("  ")[2].strip() for line in lines[2:]] == [
+        "amount: 0.0 -> -0.0",
+        "amount: -0.0 -> -0",
+        "x: null -> y",
+    ]
 
 
 def test_row_that_never_was_exits_with_1(session: Any, tmp_path: Path) -> None:

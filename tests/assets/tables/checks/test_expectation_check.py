@@ -40,6 +40,7 @@ def test_failed_expectation_names_the_version_the_job_and_the_rows(spark: object
     assert (evaluation.passed, evaluation.severity, evaluation.asset_key) == (False, dg.AssetCheckSeverity.ERROR, KEY)
     assert evaluation.description is not None
     assert evaluation.description.startswith("Version 4 broke it: version 3 has 0 matching rows")
+    assert "; operation WRITE; job bad job; " in evaluation.description
     found: dict[str, Any] = {name: value.value for name, value in evaluation.metadata.items()}
     assert (found["version"], found["first_possible"], found["operation"]) == (4, 4, "WRITE")
     assert found["job"] == "bad job"

@@ -109,6 +109,22 @@ def test_rows_of_each_partitioning_have_their_values_and_copies_are_not_told(
     assert (days, [(row_of(each.new) or {}).get("day") for each in history.changes]) == ([None, "a"], ["a", "a"])
 
 
+@pytest.mark.spark
+def test_times_beyond_those_of_python_have_a_history(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array([1, 1], pa.int64()), "at": pa.array([2**62, -(2**61)], pa.timestamp("us", "UTC"))})
+    fields = [
+        {"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("at", "timestamp"))
+    ]
+    schema = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    write_log(
+        tmp_path, {0: [protocol(), schema, file(tmp_path, "a", rows)], 1: [remove("a"), file(tmp_path, "b", rows[1:])]}
+    )
+    history = open_table(tmp_path, spark=spark).blame({"id": 1})
+    assert [(each.version, each.change) for each in history.changes] == [(0, "insert"), (0, "insert"), (1, "delete")]
+    assert history.changes[-1].old is not None
+    assert history.changes[-1].old["at"].cast(pa.int64()).to_pylist() == [2**62]
+
+
 def test_stored_versions_have_the_history_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
     path = appended(tmp_path / "t", 3, bad=-1)
     DeltaTable(path).update(updates={"amount": "2.0"}, predicate="id = 4")

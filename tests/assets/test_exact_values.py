@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 
-from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
+from deltasnap_assets.exact_values import json_line, json_rows, value_text
 from deltasnap_core import DeltaSnapError
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)

@@ -38,6 +38,7 @@ from pyspark.sql.types import VariantVal
 
 from deltasnap_assets.texts import escaped
 from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import countable
 
 _Convert = Callable[[Any], Any]
 _BATCH_ROWS = 1000
@@ -54,7 +55,7 @@ def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
     converters = [_converter(field.name, field.type) for field in fields]
     for batch in rows.to_batches(_BATCH_ROWS):
         columns = [
-            [convert(value) for value in column.cast(_countable(field.type)).to_pylist()]
+            [convert(value) for value in column.cast(countable(field.type)).to_pylist()]
             for field, column, convert in zip(fields, batch.columns, converters, strict=True)
         ]
         yield from zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
@@ -74,24 +75,8 @@ def _json_escape(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 
-def _countable(data_type: Any) -> Any:
-    """Return the type with integers for dates and times: Python has no dates outside of the years 1 to 9999."""
-    types = pa.types
-    if types.is_timestamp(data_type):
-        return pa.int64()
-    if types.is_date32(data_type):
-        return pa.int32()
-    if types.is_struct(data_type):
-        return pa.struct([field.with_type(_countable(field.type)) for field in data_type])
-    if types.is_map(data_type):
-        return pa.map_(_countable(data_type.key_type), _countable(data_type.item_type))
-    if types.is_list(data_type):
-        return pa.list_(_countable(data_type.value_type))
-    return data_type
-
-
 def _converter(name: str, data_type: Any) -> _Convert:
-    """Return the function that makes JSON of a Python value, read from a column of type `_countable`."""
+    """Return the function that makes JSON of a Python value, read from a column of type `countable`."""
     convert = _converter_of_value(name, data_type)
     return lambda value: None if value is None else convert(value)
 
