@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.actions import Metadata
@@ -50,6 +50,16 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
     return skipping if _is_ansi(table) else replace(skipping, sure=None)
+
+
+def check_deterministic(table: ScannedTable, where: str) -> None:
+    """Raise PredicateError for a predicate that Spark accepts, but that differs each time: `rand() < 0.5`."""
+    checked_skipping(table, where)
+    try:
+        _ = table.no_rows.agg(F.count_if(F.expr(spark_text(where)))).schema
+    except SPARK_FAILURES as error:
+        reason = "a function that returns something else each time cannot be used here"
+        raise PredicateError(predicate=where, position=None, reason=reason) from error
 
 
 def filtered_rows(table: ScannedTable, rows: DataFrame, where: str) -> DataFrame:

@@ -26,6 +26,7 @@ from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.predicate_analysis import check_deterministic
 from deltasnap_core.scan.search.expectation import NONE, Expectation
 from deltasnap_core.scan.search.judge import UNREADABLE, Judge, Judgement, repeated_rows
 from deltasnap_core.scan.table_rows import TableRows
@@ -54,7 +55,8 @@ class BisectOptions(TypedDict, total=False):
 
     where, unique, file, expect: what is expected, see `Expectation`.
     good, bad: the versions to search between: the first is expected to hold it, the second not to. None: the earliest
-               version that can be judged, and the latest one.
+               version that can be judged, and the latest one. If versions after it cannot be judged, it may be a later
+               one, unless `first`.
     first:     whether to judge every version in order: then it is exactly the first one that fails.
     on_step:   called with each judgement.
     """
@@ -131,20 +133,26 @@ def bisect(versions: KnownVersions, wanted: BisectOptions) -> Bisection:
         file=wanted.get("file"),
         expect=wanted.get("expect") or NONE,
     )
-    good, bad = wanted.get("good"), wanted.get("bad")
+    good, bad, latest = wanted.get("good"), wanted.get("bad"), max(versions.numbers)
     if bad is None:
-        bad = max(versions.numbers)
+        bad = latest
     if good is not None and good >= bad:
         raise ValueError(f"Expected a good version before the bad one, found {good} and {bad}")
+    newest = versions.open(bad)
+    if bad > latest:
+        raise ValueError(f"Expected a bad version up to {latest}, found {bad}")
+    if expectation.where is not None:
+        check_deterministic(newest.scanned_table(), expectation.where)
     search = Search(versions=versions, judge=Judge(expectation), on_step=wanted.get("on_step"))
-    failed = search.judged(bad)
+    failed = search.judged(bad, newest)
     if failed.holds:
         return Bisection(outcome=Outcome.HOLDS, expectation=expectation, held=failed, steps=tuple(search.steps))
-    held = search.earliest(failed) if good is None else search.judged(good)
+    is_first = bool(wanted.get("first"))
+    earliest = search.earliest_of_all if is_first else search.earliest
+    held = earliest(failed) if good is None else search.judged(good)
     if not held.holds:
         outcome = Outcome.FAILED_BEFORE
         return Bisection(outcome=outcome, expectation=expectation, failed=held, steps=tuple(search.steps))
-    is_first = bool(wanted.get("first"))
     held, failed = (search.in_order if is_first else search.by_halves)(held, failed)
     found = Bisection(
         outcome=Outcome.FOUND,
@@ -202,6 +210,11 @@ class Search:
             else:
                 numbers = numbers[middle + 1 :]
         return found
+
+    def earliest_of_all(self, last: Judgement) -> Judgement:
+        """Return the judgement of the earliest version that can be judged, up to one that was judged: tries each."""
+        tried = (self.tried(number) for number in self.versions.numbers if number < last.version)
+        return next((each for each in tried if each.problem is None), last)
 
     def by_halves(self, held: Judgement, failed: Judgement) -> tuple[Judgement, Judgement]:
         """Return two versions with no version between them that can be judged, one that holds and one that fails."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from deltasnap_core.redaction import safe_repr
 
 NONE = "none"
-_RULE = re.compile(r"\s*count\s*(=|!=|<=|<|>=|>)\s*(\d+)\s*", re.IGNORECASE)
+_RULE = re.compile(r"\s*count\s*(=|!=|<=|<|>=|>)\s*([0-9]{1,18})\s*", re.IGNORECASE)
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,

@@ -30,6 +30,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES
@@ -134,7 +135,8 @@ class Judge:
     def _number(self, version: TableVersion) -> tuple[int, int]:
         expected = self._expectation
         if expected.file is not None:
-            wanted = path_keys(pa.array([expected.file], pa.string()), version.path)
+            key, table = path_keys(pa.array([expected.file, table_path(version.path)]), version.path).to_pylist()
+            wanted = pa.array({key, f"{table}/{key}", key.removeprefix(f"{table}/")}, pa.string())
             return version.versions.run(lambda found: found.live_files(wanted)).num_rows, 0
         if expected.unique:
             scan, key = version.scan(expected.where), _key_of(version, expected)
@@ -224,8 +226,13 @@ def _with_key(scan: Scan, key: Sequence[str]) -> DataFrame:
 
 
 def _key_of(version: TableVersion, expectation: Expectation) -> tuple[str, ...]:
-    """Return the `unique` columns in SQL. Errors: PredicateError if the version lacks one."""
+    """Return the `unique` columns in SQL. Errors: PredicateError if the version lacks one, or cannot compare it."""
+    table, names = version.scanned_table(), ", ".join(expectation.unique)
     try:
-        return version.scanned_table().columns.selected(expectation.unique)
+        key = table.columns.selected(expectation.unique)
+        _ = table.no_rows.orderBy(*key).schema
     except ValueError as error:
-        raise PredicateError(predicate=", ".join(expectation.unique), position=None, reason=str(error)) from error
+        raise PredicateError(predicate=names, position=None, reason=str(error)) from error
+    except SPARK_FAILURES as error:
+        raise PredicateError(predicate=names, position=None, reason="maps and variants are not compared") from error
+    return key

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotStore, Table, VersionGapError, open_table
-from deltasnap_core.errors import DataFileNotFoundError, PredicateError
+from deltasnap_core.errors import DataFileNotFoundError, PredicateError, VersionNotFoundError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.scan.search.bisect import ChangedFile, Outcome
 from deltasnap_core.scan.search.judge import Judgement
@@ -112,6 +112,42 @@ def test_table_is_searched_up_to_the_version_that_was_opened(spark: SparkSession
     assert opened(spark, path, version=4).bisect(where=NULL).version == 3
 
 
+def test_bad_version_after_the_one_that_was_opened_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    table = opened(spark, appended(tmp_path / "t", 6, bad=5), version=2)
+    with pytest.raises(ValueError, match="bad version up to 2, found 5"):
+        table.bisect(where=NULL, bad=5)
+    with pytest.raises(VersionNotFoundError):
+        table.bisect(where=NULL, bad=6)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["rand() < 0.5", "id > 0 and uuid() = 'a'", "monotonically_increasing_id() = 0", "input_file_name() = '' --"],
+)
+def test_condition_that_differs_each_time_is_an_error(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    with pytest.raises(PredicateError, match="something else each time"):
+        opened(spark, appended(tmp_path / "t", 3, bad=1)).bisect(where=where)
+
+
+def test_first_tries_every_version_before_those_that_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_log(
+        path,
+        {
+            0: [protocol(), metadata(), add("gone-0.parquet", size=9)],
+            1: [remove("gone-0.parquet"), file(path, "1.parquet", ids(1))],
+            2: [file(path, "2.parquet", ids(7))],
+            3: [add("gone-3.parquet", size=9)],
+            **{version: [remove(f"gone-{version - 1}.parquet")] for version in range(4, 7)},
+        },
+    )
+    table = opened(spark, path)
+    assert table.bisect(where="id = 7").outcome is Outcome.FAILED_BEFORE
+    assert (found := table.bisect(where="id = 7", first=True)).version == 2
+    assert (found.held and found.held.version, found.is_first) == (1, True)
+    assert table.bisect(where="id = 1", first=True).outcome is Outcome.FAILED_BEFORE
+
+
 def test_rows_before_another_partitioning_have_their_values(spark: SparkSession, tmp_path: Path) -> None:
     path = repartitioned(tmp_path / "t")
     found = opened(spark, path).bisect(where="amount = 1", expect="count = 1", bad=1)
@@ -201,13 +237,32 @@ def test_repeated_values_are_found_and_nulls_are_not_repeated(spark: SparkSessio
         table.bisect(unique="nothing")
 
 
+@pytest.mark.spark
+def test_repeated_maps_are_not_looked_for(spark: SparkSession, tmp_path: Path) -> None:
+    maps = pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int64()))
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "m": maps, "s": pa.StructArray.from_arrays([maps], ["m"])}))
+    for column in ("m", "s", "s.m"):
+        with pytest.raises(PredicateError, match="maps and variants are not compared"):
+            opened(spark, tmp_path).bisect(unique=["id", column])
+
+
 def test_lost_file_is_found_without_spark(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a b"), add("c")], 1: [add("d")], 2: [remove("a b")], 3: []})
     table = open_table(tmp_path, spark=GivenSession(None))
     found = table.bisect(file="a b")
     assert (found.version, found.rows, found.files) == (2, None, ())
-    assert table.bisect(file=f"file://{tmp_path}/c").outcome is Outcome.FAILED_BEFORE
     assert table.bisect(file="c").outcome is Outcome.HOLDS
+    assert table.bisect(file="e").outcome is Outcome.FAILED_BEFORE
+
+
+@pytest.mark.parametrize("text", ["file:{}/c d", "file://{}/c d", "file://{}/c%20d", "{}/c d", "c d", "c%20d"])
+def test_file_is_found_by_its_url_as_well_as_by_its_path_in_the_log(tmp_path: Path, text: str) -> None:
+    write_log(
+        tmp_path, {0: [protocol(), metadata(), add("c%20d")], 1: [remove("c%20d"), add(f"file:{tmp_path}/c%20d")]}
+    )
+    table = open_table(tmp_path, spark=GivenSession(None))
+    wanted = text.format(tmp_path)
+    assert [table.bisect(file=wanted, bad=version).outcome for version in (0, 1)] == [Outcome.HOLDS] * 2
 
 
 def test_rule_counts_all_rows_without_a_condition(spark: SparkSession, tmp_path: Path) -> None:
@@ -224,8 +279,10 @@ def test_rule_counts_all_rows_without_a_condition(spark: SparkSession, tmp_path:
         ({"where": NULL, "expect": "sum = 3"}, "found 'sum = 3'"),
         ({"file": "a", "where": NULL}, "a file alone"),
         ({"where": NULL, "good": 2, "bad": 2}, "found 2 and 2"),
+        ({"expect": f"count < {10**18}"}, "such as 'count <= 10'"),
+        ({"expect": "count < ٣"}, "such as 'count <= 10'"),
     ],
-    ids=["nothing", "rule", "file", "ends"],
+    ids=["nothing", "rule", "file", "ends", "large number", "other digits"],
 )
 def test_invalid_expectation_is_an_error(tmp_path: Path, wanted: dict[str, Any], message: str) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [], 2: []})
