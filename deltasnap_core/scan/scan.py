@@ -43,7 +43,7 @@ from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.version import Files, frame_of
 
 _FILE, _COUNT = f"{OWN_PREFIX}file", f"{OWN_PREFIX}count"
-_MOST_ROWS = 2**31 - 1
+MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
 
 _PART_BYTES = 256 << 20
@@ -132,7 +132,7 @@ class Scan:
         """
         if count < 0:
             raise ValueError(f"Expected 0 rows or more, found {count}")
-        count = min(count, _MOST_ROWS)
+        count = min(count, MOST_ROWS)
         if self.where is None and (self._totals is None or self._totals[0] > count):
             some = self._files.run(partial(self._some, count))
             if some:

@@ -18,7 +18,7 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.rows_in_pandas import rows_in_pandas
 from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.collected_rows import collected_rows
-from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan import MOST_ROWS, Scan
 from deltasnap_core.scan.table_version import TableVersion
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TableRows:
                 rows = arrow_rows(self.version.scanned_table().spark, self.source)
             case _:
                 rows = self.source
-        return rows if self.most is None else rows.limit(self.most)
+        return rows if self.most is None else rows.limit(min(self.most, MOST_ROWS))
 
     def count(self) -> int:
         """Return the number of rows.
@@ -122,6 +122,7 @@ class TableRows:
         """
         match self.source:
             case Scan(where=None):
+                _ = self.version.schema  # rows of another one cannot be read
                 stated = self.version.computed_state.num_live_records
                 found = self.source.count() if stated is None or stated < 0 else stated
             case Scan():
@@ -143,7 +144,7 @@ class TableRows:
             case Scan():
                 return self.source.to_arrow() if self.most is None else self.source.take(self.most)
             case pa.Table():
-                return self.source.slice(0, self.most)
+                return self.source.slice(0, self.count())
             case _:
                 with translated(*self.version.versions.version.read_files):
                     return collected_rows(self.to_spark())

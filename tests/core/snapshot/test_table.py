@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from deltasnap_core import DeltaTableNotFoundError, Table, TableRows, VersionNotFoundError, open_table
+from deltasnap_core import CorruptLogError, DeltaTableNotFoundError, Table, TableRows, VersionNotFoundError, open_table
 from deltasnap_core.errors import MissingPackageError, PredicateError, SparkRequiredError, TimestampNotFoundError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.rules.file_actions import ADDS
@@ -258,6 +258,24 @@ def test_count_by_partitions_reads_no_data_file(spark: SparkSession, tmp_path: P
         data_file.write_bytes(b"")
     table = open_table(tmp_path, spark=spark)
     assert (table.scan("p = 1").count(), table.scan("p > 1").limit(1).count(), table.scan().count()) == (4, 1, 6)
+
+
+def test_rows_of_an_invalid_schema_are_not_counted(tmp_path: Path) -> None:
+    fields: list[dict[str, object]] = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "ID")
+    ]
+    schema = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    write_log(tmp_path, {0: [protocol(), schema, add("a", stats='{"numRecords":3}')]})
+    with pytest.raises(CorruptLogError, match="found also 'id'"):
+        opened(tmp_path).scan().count()
+
+
+@pytest.mark.spark
+def test_limit_may_exceed_every_number_of_rows(spark: SparkSession, events: Path) -> None:
+    table = open_table(events, spark=spark)
+    for rows in (table.scan(), table.files(), table.partitions()):
+        many = rows.limit(2**70)
+        assert rows.count() == many.count() == many.to_arrow().num_rows == many.to_spark().count()
 
 
 def test_first_lines_of_the_guide_return_the_rows(spark: SparkSession, events: Path) -> None:
