@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     spark = _session(folder)
     spark.sql("create database silver")
     spark.sql("create table silver.files (id int) using parquet")
-    spark.sql("create view silver.view as select 1 as id")
+    spark.sql("create view silver.view comment 'x\nProvider: delta\nLocation: s3://b/x\n' as select 1 as id")
     for name in ("events", "forged"):
         place = (folder / "my events").as_uri().replace("%20", " ")
         spark.sql(f"create table silver.{name} (id int) using parquet comment 'clicks' location '{place}'")

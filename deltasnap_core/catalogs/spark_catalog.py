@@ -96,4 +96,5 @@ def _fields(name: str, information: str) -> dict[str, str]:
 
 
 def _is_delta(fields: dict[str, str]) -> bool:
-    return fields.get("Provider", "").lower() == DELTA
+    """Return whether fields are of a Delta table. A view has no provider of its own, but its comment may look so."""
+    return fields.get("Provider", "").lower() == DELTA and "VIEW" not in fields.get("Type", "")

@@ -35,6 +35,7 @@ _LONGEST_PAUSE_SECONDS = 10.0
 _MAX_SHOWN = 300
 _FEATURE = "delta.feature."
 _MAX_COMMITS = 100_000
+_MAX_LONG = (1 << 63) - 1
 _UNLIMITED_MS = 10 * 60 * 1000
 """How long credentials count as valid if the answer does not say it."""
 _ADVICE = {
@@ -150,7 +151,7 @@ class UnityCatalog:
                 if getattr(error.__cause__, "status_code", None) in (404, 501):
                     return None
                 raise
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, OverflowError, TypeError, ValueError) as error:
                 reason = f"the catalog gives commits that cannot be used: {one_line(str(error))[:_MAX_SHOWN]}"
                 raise CatalogError(table=name, reason=reason) from error
         raise CatalogError(table=name, reason=f"the catalog has more than {_MAX_COMMITS} unpublished commits")
@@ -233,13 +234,18 @@ def _commits_of(answer: Mapping[str, Any], table: str) -> tuple[dict[int, FileSt
 
 
 def _commit(row: Mapping[str, Any], table: str) -> tuple[int, FileStatus]:
-    """Return version and file of a ratified commit. Errors: KeyError, TypeError, ValueError for another content."""
-    version, name = row["version"], row["file_name"]
+    """Return version and file of a ratified commit.
+
+    Errors: KeyError, OverflowError, TypeError, ValueError for another content.
+    """
+    version, size, time_ms = (int(row[key]) for key in ("version", "file_size", "file_modification_timestamp"))
+    name = row["file_name"]
     parsed = ParsedLogPath.parse(name)
     if "/" in name or parsed is None or parsed.kind is not LogFileKind.STAGED_COMMIT or parsed.version != version:
         raise ValueError(f"expected the file of a staged commit of version {version}, found {name!r}")
     path = join_url(table, f"{LOG_FOLDER}/{STAGED_COMMIT_FOLDER}/{name}")
-    size, time_ms = int(row["file_size"]), int(row["file_modification_timestamp"])
+    if not all(0 <= number <= _MAX_LONG for number in (size, time_ms)):
+        raise ValueError(f"expected size and time of {name}, found other numbers")
     return version, FileStatus(path=path, size=size, modification_time=time_ms)
 
 

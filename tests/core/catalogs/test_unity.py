@@ -278,6 +278,10 @@ def test_catalog_without_an_api_for_commits_gives_the_published_ones(unity: Unit
         {"version": 3},
         {"file_size": "many"},
         {"file_modification_timestamp": None},
+        {"file_size": float("inf")},
+        {"file_size": -1},
+        {"file_size": 1 << 63},
+        {"version": True},
     ],
 )
 def test_commit_with_other_content_is_an_error(changed: dict[str, Any], unity: UnityServer, tmp_path: Path) -> None:
