@@ -133,6 +133,13 @@ def test_other_kinds_of_tables_are_one_sentence(info: dict[str, Any], found: str
     assert str(error.value) == f"Table main.silver.other of the catalog: it is not a Delta table, but {found}."
 
 
+@pytest.mark.parametrize(
+    "scheme", ["file", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "az", "adl", "wasb", "wasbs", "hdfs", "memory", "S3"]
+)
+def test_location_is_a_folder_in_a_known_storage(scheme: str) -> None:
+    assert CatalogTable.of("t", f"{scheme}://lake/t/").location.endswith("lake/t")
+
+
 @pytest.mark.parametrize("location", [None, 7, "", "https://example.org/t", "dbfs:/t", "s3://lake/a::file:/etc", "x\n"])
 def test_location_of_another_kind_is_refused(location: Any, unity: UnityServer) -> None:
     unity.add("main.silver.events", location)

@@ -195,6 +195,16 @@ def test_in_commit_timestamp_is_compared_unless_the_commit_is_unknown(tmp_path: 
     assert "in_commit_timestamp" in fault.text
 
 
+def test_in_commit_timestamp_of_the_commit_equals_that_of_the_checksum(tmp_path: Path) -> None:
+    timed = {"commitInfo": {"timestamp": 3, "inCommitTimestamp": 6, "operation": "WRITE"}}
+    write_log(tmp_path, {0: [timed, protocol(), metadata(), add("a")]})
+    log = TableLog.for_path(tmp_path, clock=FixedClock())
+    for stated, expected in ((6, []), (7, ["in_commit_timestamp: 7 in the checksum, 6 in the log"])):
+        checksum = json.dumps({**COUNTS, "inCommitTimestampOpt": stated})
+        (tmp_path / "_delta_log" / checksum_file(0)).write_text(checksum)
+        assert list(map(str, log_without_spark(log).snapshot.validate_checksum())) == expected
+
+
 def test_schema_is_compared_as_json(tmp_path: Path) -> None:
     logged = metadata()
     spaced = json.dumps(json.loads(logged["metaData"]["schemaString"]), indent=1, sort_keys=True)

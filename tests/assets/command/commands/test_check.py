@@ -134,9 +134,10 @@ def test_junit_is_xml_whatever_the_log_says(folder: Path) -> None:
 
 
 def test_annotations_are_one_line_for_each_failure() -> None:
-    lines = run("check", "lake/sound", "nothing", "--format", "github").stdout.splitlines()
+    lines = run("check", "lake/sound", "no%thing", "--format", "github").stdout.splitlines()
     assert lines[0].startswith("::warning title=lake/sound%3A fresh_table::The last commit is ")
-    assert lines[1].startswith("::error title=nothing::No Delta table at ")
+    assert lines[1].startswith("::error title=no%25thing::No Delta table at ")
+    assert "no%25" in lines[1].partition("::No")[2]
     assert len(lines) == 2
 
 

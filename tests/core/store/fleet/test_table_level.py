@@ -304,13 +304,13 @@ def read_back(*problems: dict[str, Any]) -> tuple[Problem, ...]:
 
 
 def test_problem_that_an_earlier_release_recorded_keeps_its_texts() -> None:
-    values = {"check": "log", "severity": "warning", "text": "It is so.", "advice": "Do it."}
+    values = {"check": "log", "severity": "error", "text": "It is so.", "advice": "Do it."}
     known, unknown, of_check = read_back(
         {**values, "kind": "empty_commit"}, {**values, "kind": "of_a_later_release"}, {**values, "check": "small_files"}
     )
     assert known.kind is ProblemKind.EMPTY_COMMIT
     assert unknown.kind is of_check.kind is ProblemKind.FAILED_CHECK
-    shown = ("warning", "It is so.", "Do it.")
+    shown = ("error", "It is so.", "Do it.")
     assert {(each.severity, each.text, each.advice) for each in (known, unknown, of_check)} == {shown}
     assert [each.check for each in (known, unknown, of_check)] == ["log", "log", "small_files"]
 
