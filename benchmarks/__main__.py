@@ -28,6 +28,7 @@ from benchmarks import (
     capacity,
     checksum,
     cold_state,
+    column_totals,
     commands,
     daemon_memory,
     event_log,
@@ -78,6 +79,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "capacity": capacity.run,
     "commands": commands.run,
     "wide_table": wide_table.run,
+    "column_totals": column_totals.run,
 }
 ON_SERVER = ("connect", "latency_connect")
 """Benchmarks of a Spark Connect server: only with `--remote`."""

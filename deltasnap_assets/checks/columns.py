@@ -58,14 +58,13 @@ def null_share(facts: TableFacts, settings: CheckSettings) -> Verdict:
     limits = dict(settings.max_null_share)
     others = limits.pop(EVERY_OTHER, None)
     found = _Findings(named=frozenset(limits))
-    new = {trend.column: trend.null_share for trend in facts.new_columns}
     for trend in _selected(facts.columns, limits if others is None else None, found):
         limit = limits.get(trend.column, others)
         if trend.no_nulls or limit is None:
             found.unknown[trend.column] = trend.no_nulls
             continue
         found.judged += 1
-        shares = {"": trend.null_share, " written in the last 24 hours": new.get(trend.column)}
+        shares = {"": trend.null_share, " written in the last 24 hours": trend.new_null_share}
         for which, share in shares.items():
             if share is not None and share > limit:
                 shown, most = percents(share, limit)

@@ -174,11 +174,10 @@ class TableFacts(PageFacts, Protocol):
 
     @property
     def columns(self) -> Sequence[ColumnTrend]:
-        """The nulls and the extremes of the columns, at `columns_version`."""
+        """The nulls and the extremes of the columns, at `columns_version`.
 
-    @property
-    def new_columns(self) -> Sequence[ColumnTrend]:
-        """The same for the files written in the 24 hours before that version was committed."""
+        New files are those written in the 24 hours before that version was committed.
+        """
 
     @property
     def columns_version(self) -> int:

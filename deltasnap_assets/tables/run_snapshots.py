@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.quantities import DAY_MS
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.data_version import last_data_change
@@ -30,6 +32,11 @@ from deltasnap_core import (
 )
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.support import DataChange, EngineUse, LogListing, SparkProvider, Trends
+
+_FEW_ROWS, _MOST_COLUMNS = 1_000, 500
+"""The totals of columns of a smaller table are not recorded, because they are quickly found again. Those of more
+columns would make the document of the last poll large, which each tick reads.
+"""
 
 
 class RunSnapshots:
@@ -62,7 +69,7 @@ class RunSnapshots:
         self._engine: EngineUse = engine or settings.spark.engine
         self.versions = HeldVersions(settings, sessions, self._engine)
         self._data_changes: dict[tuple[str, int], DataChange] = {}
-        self._trends: dict[tuple[str, int], tuple[Trends, Trends]] = {}
+        self._trends: dict[tuple[str, int], Trends] = {}
         self.conditions = RunConditions(settings, self.versions, self.listing)
         self.facts = FactQueries(self.versions)
 
@@ -156,15 +163,22 @@ class RunSnapshots:
             return Compaction.exact(self.store.tables(table.name, manifest).optimize_candidate_values())
         return self.facts.of(table).files.compaction
 
-    def column_trends(self, table: TableSettings, version: int) -> tuple[Trends, Trends]:
-        """Return the nulls and the extremes of the columns of a stored version, from one pass over its files.
+    def column_trends(self, table: TableSettings, version: int) -> Trends:
+        """Return the nulls and the extremes of the columns of a stored version.
 
-        Those of all files, and of the files written in the 24 hours before its commit.
+        New files are those written in the 24 hours before its commit, by full hours. Only the files that changed since
+        the version of the recorded totals are read, if that suffices.
         """
         if (table.name, version) not in self._trends:
-            manifest = self.versions.manifests(table.name, [version])[version]
+            manifest, poll = self.versions.manifests(table.name, [version])[version], self.store.polls.read(table.name)
+            recorded = {} if poll is None or poll.column_totals is None else poll.column_totals
+            known = recorded if recorded.get("generation") == manifest.generation else None
             tables = self.store.tables(table.name, manifest)
-            self._trends[table.name, version] = tables.column_trend_values_since(manifest.timestamp - DAY_MS)
+            totals = tables.column_totals(manifest.timestamp - DAY_MS, known)
+            trends = self._trends[table.name, version] = totals.trends()
+            if manifest.rows > _FEW_ROWS and len(trends) <= _MOST_COLUMNS:
+                found = PollFindings(column_totals={"generation": manifest.generation, **totals.to_json()})
+                record(self.store, table, found, self.versions.names(table.name))
         return self._trends[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:

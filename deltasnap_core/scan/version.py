@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -33,6 +33,8 @@ Rows: TypeAlias = pa.Table | DataFrame
 
 LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
 """The columns of AddFile that a lookup reads."""
+
+FILES_IN_PIECE = 50_000
 
 ReadFiles: TypeAlias = tuple[Sequence[str], Sequence[str]]
 """URLs of files of a log, and of a store."""
@@ -121,6 +123,15 @@ class Version(Files, Protocol):
     def state(self) -> Answer[SnapshotState]:
         """Return the computed state."""
 
+    def files_in_pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the live files in Arrow, in pieces that the driver can hold. columns: of AddFile, with `path`."""
+
+    def changed_files(self, since: int, columns: Sequence[str]) -> tuple[Rows, Rows] | None:
+        """Return the live files of an earlier version and of this one, of those files that changed between them.
+
+        columns: of AddFile. None: all files may have changed, or so many that reading all takes no longer.
+        """
+
     def file_actions(self) -> DataFrame | None:
         """Return the reconciled file actions (FULL), including expired tombstones; None: there are none."""
 
@@ -160,6 +171,20 @@ class Version(Files, Protocol):
         """
 
 
+def arrow_of(rows: Rows) -> pa.Table:
+    """Return rows in Arrow, with the types of AddFile. rows: some of its columns."""
+    if isinstance(rows, pa.Table):
+        return rows
+    return rows.toArrow().cast(pa.schema([ADDS.field(name) for name in rows.columns]))
+
+
+def in_pieces(rows: Rows) -> Iterator[pa.Table]:
+    """Yield rows with `path` in Arrow, in pieces. Spark computes them again for each."""
+    number = 1 if isinstance(rows, pa.Table) else -(-rows.count() // FILES_IN_PIECE)
+    for piece in range(number):
+        yield arrow_of(rows if number == 1 else rows.where(f"pmod(xxhash64(path), {number}) = {piece}"))
+
+
 def frame_of(rows: Rows, table: ScannedTable) -> DataFrame:
     """Return rows as a DataFrame."""
     return arrow_rows(table.sessions.session("planning of a scan"), rows) if isinstance(rows, pa.Table) else rows
@@ -168,10 +193,8 @@ def frame_of(rows: Rows, table: ScannedTable) -> DataFrame:
 def rows_in_arrow(version: Version, columns: Sequence[str] = tuple(ADDS.names)) -> pa.Table:
     """Return the live files of a version in Arrow, in any order. columns: of AddFile."""
     rows = version.files(columns)
-    if isinstance(rows, pa.Table):
-        return rows
     with translated(*version.read_files):
-        return rows.toArrow().cast(pa.schema([ADDS.field(name) for name in columns]))
+        return arrow_of(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import listed_versions
 from deltasnap_core.scan.tables.vacuum_candidates import why_unread
-from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Rows
+from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Rows, in_pieces
 from deltasnap_core.snapshot.computed_state import compute_state
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
@@ -199,6 +199,13 @@ class ReplayedVersion:
             spark=partial(self._files_on_spark, skipping),
         ).value
         return rows if columns is None else rows.select(list(columns))
+
+    def files_in_pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the live files in Arrow, in pieces that the driver can hold."""
+        return in_pieces(self.files(columns))
+
+    def changed_files(self, since: int, columns: Sequence[str]) -> None:
+        """Unknown: all files are read."""
 
     def live_files(self, wanted: pa.StringArray) -> pa.Table:
         """Return the live files with the wanted path keys. The driver reads them as long as it may count all files."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Never, TypeVar
 
@@ -43,7 +43,16 @@ from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE
-from deltasnap_core.scan.version import LIVE_FILE_COLUMNS, FileHistory, ReadFiles, ReferencedFiles, Rows, rows_in_arrow
+from deltasnap_core.scan.version import (
+    FILES_IN_PIECE,
+    LIVE_FILE_COLUMNS,
+    FileHistory,
+    ReadFiles,
+    ReferencedFiles,
+    Rows,
+    arrow_of,
+    rows_in_arrow,
+)
 from deltasnap_core.snapshot.replayed_version import events_of_commits, file_history, referenced_files
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
@@ -241,6 +250,39 @@ class StoredVersion:
             lambda _: self._live if columns is None else self._live.select(*columns),
         )
 
+    def files_in_pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the live files in Arrow, in pieces that the driver can hold, up to the limit of a computed state."""
+        pieces = -(-self.manifest.rows // FILES_IN_PIECE)
+        return self._answer(
+            Question.COUNT,
+            partial(self.driver_rows.files_in_pieces, self.manifest, columns),
+            lambda _: map(
+                arrow_of,
+                (live_files(rows).select(*columns) for rows in self.spark_rows.state_in_pieces(self.manifest, pieces)),
+            ),
+        )
+
+    def changed_files(self, since: int, columns: Sequence[str]) -> tuple[Rows, Rows] | None:
+        """Return the live files of an earlier version and of this one, of those files that changed between them.
+
+        None: the changes are not stored, because this version has a later base.
+        """
+        manifest = self.manifest
+        if not manifest.base.last <= since <= manifest.version:
+            return None
+        sets = tuple(data_set for data_set in manifest.changes if data_set.first <= since)
+        earlier = replace(manifest, version=since, changes=sets)
+        later = sum(data_set.rows for data_set in manifest.changes if data_set.last > since)
+        with self._reading():
+            return self.engine.answer(
+                {Question.COUNT: manifest.rows, Question.ROWS: later},
+                work=f"{later:,} changes read",
+                driver=partial(self.driver_rows.changed_files, earlier, manifest, columns),
+                spark=lambda _: tuple(
+                    self._live_of(rows).select(*columns) for rows in self.spark_rows.changed_states(earlier, manifest)
+                ),
+            ).value
+
     def live_files(self, wanted: pa.StringArray) -> pa.Table:
         """Return the live files (LIVE_FILE_COLUMNS) with the wanted path keys."""
         files = rows_in_arrow(self, LIVE_FILE_COLUMNS)
@@ -319,9 +361,7 @@ class StoredVersion:
                 found = file_history(context, listing, manifest.version)
                 if found is not None:
                     return found
-        files = self.spark_rows.base_of(manifest)
-        base = self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
-        return FileHistory(files=base, events=self._changes)
+        return FileHistory(files=self._live_of(self.spark_rows.base_of(manifest)), events=self._changes)
 
     def known_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of `versions_rows`: the stored versions. Does not read the log."""
@@ -387,7 +427,9 @@ class StoredVersion:
     def _live(self) -> DataFrame:
         if self.manifest.plain_parquet is not None:
             return self.spark_rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
-        files = self.spark_rows.state_of(self.manifest)
+        return self._live_of(self.spark_rows.state_of(self.manifest))
+
+    def _live_of(self, files: DataFrame | None) -> DataFrame:
         return self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
 
     def _tombstones(self, retention: Retention | None) -> DataFrame:

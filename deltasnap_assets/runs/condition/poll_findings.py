@@ -38,6 +38,7 @@ class PollFindings:
     problems: by name of the check or other source; empty: no problems.
     vacuum_bytes, time_travel_bytes: of the newest stored version, `facts_version`.
     counted_files: facts from a pass over the files of a version.
+    column_totals: what the statistics of the files of a version add up to.
     checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
     data_change: the last version that changes data.
     is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
@@ -53,6 +54,7 @@ class PollFindings:
     vacuum_bytes: int | None = None
     time_travel_bytes: int | None = None
     counted_files: Mapping[str, Any] | None = None
+    column_totals: Mapping[str, Any] | None = None
     checked_version: int | None = None
     checked_inputs: str | None = None
     data_change: DataChange | None = None

@@ -132,11 +132,7 @@ class RunFacts:
 
     @property
     def columns(self) -> tuple[ColumnTrend, ...]:
-        return self.snapshots.column_trends(self.table, self.newest)[0]
-
-    @property
-    def new_columns(self) -> tuple[ColumnTrend, ...]:
-        return self.snapshots.column_trends(self.table, self.newest)[1]
+        return self.snapshots.column_trends(self.table, self.newest)
 
     @property
     def columns_version(self) -> int:

@@ -11,8 +11,9 @@ raises CorruptLogError.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -29,7 +30,8 @@ from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
 from deltasnap_core.scan.table_columns import TableColumn
-from deltasnap_core.scan.tables.column_trends import TREND_COLUMNS, ColumnTrend, Trends, column_trends, trend_rows
+from deltasnap_core.scan.tables.column_totals import TREND_COLUMNS, ColumnTotals
+from deltasnap_core.scan.tables.column_trends import Trends, trend_rows
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.scan.tables.log_tables import log_files_rows, versions_rows
@@ -49,7 +51,7 @@ from deltasnap_core.scan.tables.storage_groups import (
 )
 from deltasnap_core.scan.tables.vacuum_candidates import vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
-from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Version
+from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Version, arrow_of
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 
 NAMES = (
@@ -207,7 +209,7 @@ class MetadataTables:
         """
         return arrow_rows(self._table.spark, trend_rows(self.column_trend_values()))
 
-    def column_trend_values(self) -> tuple[ColumnTrend, ...]:
+    def column_trend_values(self) -> Trends:
         """Return the rows of `column_trends` as values, in the same order. A small version may need no Spark.
 
         A number is unknown if a file does not state it. An extreme is also unknown if a bound that may be wider than
@@ -215,11 +217,15 @@ class MetadataTables:
         bytes or more, which writers cut, or a decimal of more than 15 digits, which some writers round. Times are
         those of the statistics, in milliseconds. NaN is no extreme.
         """
-        return self.column_trend_values_since(None)[0]
+        return self._versions.run(lambda version: self._totals(version, None)).trends()
 
-    def column_trend_values_since(self, since_ms: int | None) -> tuple[Trends, Trends]:
-        """Return `column_trend_values`, and those of the files written after a time (ms), from one pass."""
-        return self._versions.run(lambda version: self._trends(version, since_ms))
+    def column_totals(self, since_ms: int, known: Mapping[str, Any] | None = None) -> ColumnTotals:
+        """Return the totals that `column_trend_values` follow from, and the nulls of the files written after a time.
+
+        known: the JSON value of those of an earlier version of the same log. Then only the files that changed since
+        then are read, if that suffices.
+        """
+        return self._versions.run(lambda version: self._updated_totals(version, since_ms, known or {}))
 
     @property
     def optimize_candidates(self) -> DataFrame:
@@ -380,9 +386,22 @@ class MetadataTables:
         with translated(*version.read_files):
             return optimize_candidates(self._table, version.files(CANDIDATE_COLUMNS))
 
-    def _trends(self, version: Version, since_ms: int | None) -> tuple[Trends, Trends]:
+    def _totals(self, version: Version, since_ms: int | None) -> ColumnTotals:
+        totals = ColumnTotals(self._table.columns, version.number, since_ms)
         with translated(*version.read_files):
-            return column_trends(self._table.columns, version.files(TREND_COLUMNS), since_ms)
+            for files in version.files_in_pieces(TREND_COLUMNS):
+                totals.add(files)
+        return totals
+
+    def _updated_totals(self, version: Version, since_ms: int, known: Mapping[str, Any]) -> ColumnTotals:
+        totals = ColumnTotals.from_json(known, self._table.columns, since_ms)
+        changed = None if totals is None else version.changed_files(totals.version, TREND_COLUMNS)
+        if totals is not None and changed is not None:
+            with translated(*version.read_files):
+                totals.update(version.number, *map(arrow_of, changed))
+            if totals.is_settled and totals.num_files == version.state().value.num_of_files:
+                return totals
+        return self._totals(version, since_ms)
 
     @property
     def _version(self) -> Version:

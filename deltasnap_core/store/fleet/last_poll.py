@@ -153,6 +153,8 @@ class LastPoll(JsonRecord):
     time_travel_bytes: the bytes of other files that only earlier versions read; None: as for `vacuum_bytes`.
     counted_files:    facts from a pass over the files of a version, as JSON values of the caller; None: none are
                       recorded.
+    column_totals:    what the statistics of the files of a stored version add up to (`ColumnTotals`), with its
+                      `generation`; None: not recorded.
     owners:           of the table, as configured.
     path:             URL of the table, without credentials, or its name in a catalog.
     location:         URL of a table that only a Spark session can find by its name; None: of another table.
@@ -177,6 +179,7 @@ class LastPoll(JsonRecord):
     vacuum_bytes: Long | None = None
     time_travel_bytes: Long | None = None
     counted_files: Mapping[str, Any] | None = field(default=None, repr=False)
+    column_totals: Mapping[str, Any] | None = field(default=None, repr=False)
     owners: tuple[str, ...] = ()
     path: str | None = None
     location: str | None = None

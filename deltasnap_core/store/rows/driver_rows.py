@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -55,6 +55,7 @@ _KEY_COLUMNS = tuple(
     for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
 )
 _TIME_COLUMN = "remove.deletionTimestamp"
+_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +69,7 @@ class DriverRows:
     def all_files(self, manifest: VersionManifest, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the live files of a version (ADDS, or some of its columns), in any order."""
         names = selected_columns(ADDS.names, columns)
-        rows = self._newest(manifest, [f"add.{name}" for name in names])
-        return self._columns(rows.filter(rows["deleted_at"].is_null())["add"], names)
+        return self._live(self._newest(manifest, [f"add.{name}" for name in names]), names)
 
     def tombstones(
         self, manifest: VersionManifest, retention: Retention, columns: Sequence[str] | None = None
@@ -87,9 +87,32 @@ class DriverRows:
         adds, removes = selected_columns(ADDS.names, files), selected_columns(REMOVES.names, tombstones)
         columns = [*(f"add.{name}" for name in adds), *(f"remove.{name}" for name in removes), _TIME_COLUMN]
         rows = unexpired(self._newest(manifest, columns), manifest.retention)
-        is_live = rows["deleted_at"].is_null()
-        gone = rows.filter(pc.invert(is_live))
-        return self._columns(rows.filter(is_live)["add"], adds), self._columns(gone["remove"], removes)
+        return self._live(rows, adds), self._columns(rows.filter(rows["deleted_at"].is_valid())["remove"], removes)
+
+    def files_in_pieces(self, manifest: VersionManifest, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the live files of a version as `all_files`, in pieces, so that the base is never held as a whole."""
+        names = selected_columns(ADDS.names, columns)
+        schema = _narrowed({*(f"add.{name}" for name in names), *_KEY_COLUMNS})
+        newest = newest_file_actions(self._changes(manifest, schema))
+        yield self._live(newest, names)
+        for file in manifest.base.files:
+            for rows in self._batches(file, _leaves(schema)):
+                base = with_path_keys(_base_rows(rows, schema), self.log_path)
+                yield self._live(without_keys_of(base, newest), names)
+
+    def changed_files(
+        self, earlier: VersionManifest, manifest: VersionManifest, columns: Sequence[str]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return the live files (some columns of ADDS) of two versions with one base that the changes between touch.
+
+        Also other rows of their paths, which are the same in both.
+        """
+        names = selected_columns(ADDS.names, columns)
+        schema = _narrowed({*(f"add.{name}" for name in names), *_KEY_COLUMNS})
+        keys = self._keys_changed(earlier, manifest)
+        base, changes = self._base(manifest, schema, keys), self._changes(manifest, schema, keys)
+        before = changes.filter(pc.less_equal(changes["commit_version"], earlier.version))
+        return self._live(_reconciled(base, before), names), self._live(_reconciled(base, changes), names)
 
     def write_base(self, actions: pa.Table, path: str, version: int) -> DataSet:
         """Write the whole state of a version (FULL_ACTION) into a new folder. Return the data set."""
@@ -156,22 +179,40 @@ class DriverRows:
         keys:    of the logical files to read, see CHANGE_ROWS; None: all of them.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
+        return _reconciled(self._base(manifest, schema, keys), self._changes(manifest, schema, keys))
+
+    def _base(self, manifest: VersionManifest, schema: pa.Schema, keys: pa.Array | None) -> pa.Table:
+        """Return the rows of the base, as `_newest`."""
         leaves = _leaves(schema)
-        empty = _base_rows(schema.empty_table(), schema)
-        of_base = [
-            self._read(file, leaves, lambda rows: _base_rows(rows, schema), keys) for file in manifest.base.files
-        ]
-        changed = [file for data_set in manifest.changes for file in data_set.files]
-        leaves = ["version", *leaves]
-        later = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), keys) for file in changed]
-        rows = pa.concat_tables([empty, *later])
+        rows = [self._read(file, leaves, lambda rows: _base_rows(rows, schema), keys) for file in manifest.base.files]
+        return with_path_keys(pa.concat_tables([_base_rows(schema.empty_table(), schema), *rows]), self.log_path)
+
+    def _changes(self, manifest: VersionManifest, schema: pa.Schema, keys: pa.Array | None = None) -> pa.Table:
+        """Return the rows of the changes up to the version, as `_newest`, but all of a file."""
+        files, leaves = (
+            [file for data_set in manifest.changes for file in data_set.files],
+            ["version", *_leaves(schema)],
+        )
+        found = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), keys) for file in files]
+        rows = pa.concat_tables([_base_rows(schema.empty_table(), schema), *found])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
         # One row per version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
-        rows = rows.set_column(1, "line_number", numbers)
-        newest = newest_file_actions(with_path_keys(rows, self.log_path))
-        base = with_path_keys(pa.concat_tables([empty, *of_base]), self.log_path)
-        return pa.concat_tables([without_keys_of(base, newest), newest])
+        return with_path_keys(rows.set_column(1, "line_number", numbers), self.log_path)
+
+    def _keys_changed(self, earlier: VersionManifest, manifest: VersionManifest) -> pa.Array:
+        """Return the keys of the logical files that the versions after an earlier one touch."""
+        is_between = (pc.field("version") > earlier.version) & (pc.field("version") <= manifest.version)
+        sets = [data_set for data_set in manifest.changes if data_set.last > earlier.version]
+        files = [file for data_set in sets for file in data_set.files]
+        found = [
+            self._read(file, ["version", KEY_COLUMN], lambda rows: rows.filter(is_between)[KEY_COLUMN])
+            for file in files
+        ]
+        return pa.chunked_array([chunk for keys in found for chunk in keys.chunks], pa.int64()).unique()
+
+    def _live(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+        return self._columns(rows.filter(rows["deleted_at"].is_null())["add"], names)
 
     def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
         """Return some fields of actions as columns, with canonical paths."""
@@ -198,9 +239,18 @@ class DriverRows:
                     return made(verified_parquet(stream, known).read(columns=list(columns)))
                 groups, columns = groups_with(known, keys), [KEY_COLUMN, *columns]
                 if len(groups) in (0, known.num_row_groups):
-                    return made(_rows_with(keys, stream, known, groups, columns))
+                    return made(_rows_with(keys, stream, known, _with_any(keys, stream, known, groups), columns))
+            with self.storage.open_parts(path, file.size, byte_ranges(known, groups, [KEY_COLUMN])) as stream:
+                groups = _with_any(keys, stream, known, groups)
             with self.storage.open_parts(path, file.size, byte_ranges(known, groups, columns)) as stream:
                 return made(_rows_with(keys, stream, known, groups, columns))
+
+    def _batches(self, file: StoreFile, columns: Sequence[str]) -> Iterator[pa.Table]:
+        path = join_url(self.folder, file.path)
+        with damage_as(partial(_corrupt, path), KeyError), self.storage.open(path) as stream:
+            known = checked(parsed_footer(read_footer(stream, file.size, file.footer)), file.size)
+            for batch in verified_parquet(stream, known).iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
+                yield pa.Table.from_batches([batch])
 
 
 def _corrupt(path: str, error: Exception) -> CorruptStoreError:
@@ -211,6 +261,18 @@ def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
     """Return the changes of lines (`newest_lines`) and their actions (FULL_ACTION)."""
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
+
+
+def _with_any(keys: pa.Array, stream: BinaryIO, footer: pq.FileMetaData, groups: Sequence[int]) -> list[int]:
+    """Return the row groups that have some of the keys. Each added file has a key within the range of some group."""
+    parquet = verified_parquet(stream, footer)
+    found = ((group, parquet.read_row_group(group, columns=[KEY_COLUMN])[KEY_COLUMN]) for group in groups)
+    return [group for group, known in found if pc.any(pc.is_in(known, keys)).as_py()]
+
+
+def _reconciled(base: pa.Table, changes: pa.Table) -> pa.Table:
+    newest = newest_file_actions(changes)
+    return pa.concat_tables([without_keys_of(base, newest), newest])
 
 
 def _rows_with(

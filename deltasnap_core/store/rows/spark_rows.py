@@ -6,9 +6,10 @@ Each file is sorted by it, so that a lookup of a few files reads few rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, functions as F
 from pyspark.sql.types import LongType, StructField, StructType
@@ -40,6 +41,9 @@ ROWS_A_FILE = 500_000
 MAX_KEYS = 256
 """Up to this many logical files are looked up by key; for more, the whole base is read."""
 
+Keys: TypeAlias = Sequence[int] | range
+"""Keys of logical files, or all in a range."""
+
 _DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
 _KEY_FIELD = StructField(KEY_COLUMN, LongType())
 _VERSION_FIELD = StructField("version", LongType())
@@ -60,12 +64,12 @@ class SparkRows:
         """Return the same rows, read with another schema of add and remove."""
         return replace(self, action_schema=action_schema)
 
-    def base_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
+    def base_of(self, manifest: VersionManifest, keys: Keys | None = None) -> DataFrame | None:
         """Return the reconciled file actions of the base of a stored version (FULL); None: there are none."""
         base = self.parquet.read(manifest.base.files, self._schema())
         return None if base is None else self._keyed(_only(base, keys))
 
-    def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
+    def state_of(self, manifest: VersionManifest, keys: Keys | None = None) -> DataFrame | None:
         """Return the reconciled file actions of a stored version (FULL); None: there are none.
 
         keys: read only the logical files with these keys (and perhaps more); None: all.
@@ -98,12 +102,35 @@ class SparkRows:
         distinct = {row[KEY_COLUMN] for row in found}
         return None if len(found) == MAX_KEYS * 4 or len(distinct) > MAX_KEYS else sorted(distinct)
 
+    def state_in_pieces(self, manifest: VersionManifest, pieces: int) -> Iterator[DataFrame]:
+        """Yield the reconciled file actions of a stored version (FULL) in pieces. Each reads only its range of keys."""
+        step = -(-(1 << 64) // max(pieces, 1))
+        for start in range(-(1 << 63), 1 << 63, step):
+            rows = self.state_of(manifest, range(start, min(start + step, 1 << 63)))
+            if rows is not None:
+                yield rows
+
+    def changed_states(
+        self, earlier: VersionManifest, manifest: VersionManifest
+    ) -> tuple[DataFrame | None, DataFrame | None]:
+        """Return the reconciled file actions (FULL) of two versions with one base that the changes between touch.
+
+        Perhaps also others, which are the same in both. None: there are none.
+        """
+        changes = self.changes(manifest.changes, manifest.version)
+        if changes is None:
+            return None, None
+        changes = changes.where(F.col("version") > earlier.version)
+        keys = self.keys_touched_or_expiring(manifest, changes, manifest.retention)
+        before, after = self.state_of(earlier, keys), self.state_of(manifest, keys)
+        return (before, after) if keys is not None else (_touched(before, changes), _touched(after, changes))
+
     def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
         """Return the URLs of the files of a version, and of further sets."""
         files = [file for data_set in (manifest.base, *manifest.changes, *sets) for file in data_set.files]
         return [join_url(self.parquet.folder, file.path) for file in files]
 
-    def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
+    def changes(self, sets: Sequence[DataSet], up_to: int, keys: Keys | None = None) -> DataFrame | None:
         """Return the changes in sets, up to a version: version, and FULL; None: there are none."""
         files = [file for data_set in sets for file in data_set.files]
         rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
@@ -168,8 +195,14 @@ def _key() -> Column:
     return F.xxhash64("path_key")
 
 
-def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
+def _touched(files: DataFrame | None, changes: DataFrame) -> DataFrame | None:
+    return None if files is None else FULL.join(files, changes, how="left_semi", broadcast=True)
+
+
+def _only(rows: DataFrame, keys: Keys | None) -> DataFrame:
     if keys is None:
         return rows
+    if isinstance(keys, range):
+        return rows.where(F.col(KEY_COLUMN).between(keys.start, keys.stop - 1))
     # A chain of comparisons: Parquet checks each against the pages. For a list, it uses only the range of values.
     return rows.where(" or ".join(f"{KEY_COLUMN} = {key}L" for key in keys) or "false")

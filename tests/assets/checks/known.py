@@ -147,7 +147,6 @@ class KnownTableFacts:
         default_factory=lambda: DailyRows(store=MemoryLogStore(), commits={}, times_ms={}, now_ms=0)
     )
     columns: Sequence[ColumnTrend] = ()
-    new_columns: Sequence[ColumnTrend] = ()
     columns_version: int = 12
     states: Mapping[int, SnapshotState] = field(default_factory=dict)
     schema_changes: Mapping[int, Sequence[str]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 from deltasnap_assets.checks.registry import COLUMN_CHECKS, ROWS_EXPECTED
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.tables import run_snapshots
+from deltasnap_core.scan.tables.column_totals import ColumnTotals
+from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.version import Version
 from tests.assets.command.commands.driver_commands_builders import run
 from tests.assets.tables.assets_builders import App, evaluations
 from tests.driver_bases import use_driver_bases
@@ -223,6 +228,32 @@ def test_run_plots_the_columns_on_the_page_and_records_the_checks(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_without_spark")
+def test_run_reads_only_the_files_that_changed_since_the_recorded_totals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes, whole = [], MetadataTables._totals
+
+    def counted(tables: MetadataTables, version: Version, since_ms: int | None) -> ColumnTotals:
+        passes.append(version.number)
+        return whole(tables, version, since_ms)
+
+    monkeypatch.setattr(MetadataTables, "_totals", counted)
+    monkeypatch.setattr(run_snapshots, "_FEW_ROWS", 0)
+    app = App(tmp_path, checks={"null_share": {}})
+    write_days(app.path, first=3)
+    app.refresh()
+    write_day(app.path, 0, 20, amount=[None] * 20)
+    DeltaTable(app.path).optimize.compact()
+    app.refresh()
+    page = app.metadata("computed_state", 4)
+    assert (passes, page["null_share_of_amount"], page["max_of_id"]) == ([2], 20 / 320, 99)
+    shutil.rmtree(app.path)
+    write_day(app.path, 0, 7)
+    app.refresh()
+    assert (passes, app.metadata("computed_state", 0)["max_of_id"]) == ([2, 0], 6)
+
+
+@pytest.mark.usefixtures("_without_spark")
 def test_day_without_a_commit_is_found_by_a_schedule(tmp_path: Path) -> None:
     app = App(tmp_path, checks={"rows_expected": {}})
     write_days(app.path, first=5)
@@ -262,7 +293,7 @@ def test_run_without_these_checks_reads_no_statistics(tmp_path: Path, monkeypatc
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("deltasnap_core.scan.tables.metadata_tables.column_trends", fail)
+    monkeypatch.setattr("deltasnap_core.scan.tables.metadata_tables.ColumnTotals", fail)
     monkeypatch.setattr("deltasnap_core.log.commits.daily_rows.read_commits", fail)
     app = App(tmp_path)
     write_days(app.path, first=2)

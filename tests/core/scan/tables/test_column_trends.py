@@ -17,10 +17,11 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import Phase, given, settings, strategies as st
 from pyspark.sql import SparkSession
 
-from deltasnap_core import open_table
-from deltasnap_core.scan.tables import column_trends as trends_module
+from deltasnap_core import DeltaLog, SnapshotOptions, open_table
+from deltasnap_core.scan import version as version_module
+from deltasnap_core.scan.tables import column_totals as totals_module
 from deltasnap_core.scan.tables.column_trends import ColumnTrend
-from tests.builders import FIRST_COMMIT_MS, add, field, metadata, protocol, remove, schema, write_log
+from tests.builders import add, field, metadata, protocol, remove, schema, write_log
 
 PLAIN = (("i", pa.int64()), ("b", pa.int8()), ("x", pa.float64()), ("d", pa.decimal128(12, 2)), ("s", pa.string()),
          ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us")),
@@ -229,14 +230,12 @@ def test_rows_of_the_table_state_why_a_number_is_unknown(tmp_path: Path) -> None
 def test_both_engines_find_the_same_trends_also_in_pieces(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trends_module, "_COLUMNS_OF_SPARK_AT_ONCE", 3)
-    monkeypatch.setattr(trends_module, "_COLUMNS_AT_ONCE", 2)
+    monkeypatch.setattr(version_module, "FILES_IN_PIECE", 3)
+    monkeypatch.setattr(totals_module, "_COLUMNS_AT_ONCE", 2)
     files = [{"stats": stated(5, place, "NaN" if place == 3 else 2 * place, place % 2)} for place in range(10)]
     in_driver = trend_of(tmp_path, "double", *files)
-    table = open_table(tmp_path / "t", spark=spark)
-    columns, frame = table.snapshot.scanned_table().columns, table.snapshot.all_files
-    on_spark, new = trends_module.column_trends(columns, frame, since_ms=FIRST_COMMIT_MS - 1)
+    on_spark = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark")).snapshot.tables
     assert (in_driver.nulls, in_driver.least, in_driver.greatest) == (5, 0, None)
-    assert [in_driver] == list(on_spark) == list(new)
-    (row,) = table.snapshot.tables.column_trends.collect()
+    assert [in_driver] == list(on_spark.column_trend_values())
+    (row,) = on_spark.column_trends.collect()
     assert (row["column"], row["null_share"], row["min"]) == ("c", 0.1, "0.0")

@@ -216,12 +216,12 @@ COMMITS: list[list[Action]] = [
 
 @pytest.mark.spark
 def test_rows_by_key_are_in_small_row_groups_with_statistics_of_the_key(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.range(0, 25_000, numPartitions=1).selectExpr("-id as key", "id as other")
+    rows = spark.range(0, 5_000, numPartitions=1).selectExpr("-id as key", "id as other")
     (file,) = spark_rows(spark, tmp_path).parquet.write_by_key(rows, "rows")
     footer = pq.read_metadata(tmp_path / file.path)
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    assert [group.num_rows for group in groups] == [10_000, 10_000, 5_000]
-    assert [group.column(0).statistics.max for group in groups] == [-15_000, -5_000, 0]
+    assert [group.num_rows for group in groups] == [2000, 2000, 1000]
+    assert [group.column(0).statistics.max for group in groups] == [-3000, -1000, 0]
     assert not any(group.column(1).is_stats_set for group in groups)
 
 

@@ -1,0 +1,304 @@
+"""Totals of columns that follow from those of an earlier version: always those of a pass over all files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+from pyspark.sql import SparkSession
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.scan.tables import metadata_tables
+from deltasnap_core.scan.tables.column_trends import ColumnTrend
+from deltasnap_core.scan.version import Version
+from deltasnap_core.store.format.change_sets import ChangePolicy
+from tests import builders
+from tests.builders import add, metadata, protocol, remove, schema, write_log
+from tests.driver_bases import use_driver_bases
+
+HOUR = 3_600_000
+NOW = 1_700_000_000_000
+LONG_TEXT = "b" * 32
+FIELDS = {
+    "i": builders.field("i", "long"),
+    "s": builders.field("s", "string"),
+    "d": builders.field("d", "decimal(20,2)"),
+    "p": builders.field("p", "integer"),
+    "extra": builders.field("extra", "double"),
+    "wide": builders.field("i", "decimal(20,0)"),
+}
+SCHEMAS = (("i", "s", "d", "p"), ("i", "s", "d", "p", "extra"), ("wide", "s", "d", "p"))
+VALUES: Mapping[str, Sequence[Any]] = {
+    "i": (0, 1, 2, 7, None, "no number"),
+    "s": ("", "a", "b", LONG_TEXT, LONG_TEXT + "c", None),
+    "d": (Decimal("-1.5"), 0, Decimal("7.25"), 10**16, None),
+}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw the fields of an added file."""
+    records = draw(st.none() | st.integers(0, 5))
+    stats: dict[str, Any] = {"numRecords": records} if records is not None else {}
+    for kind in ("minValues", "maxValues", "nullCount"):
+        names = draw(st.lists(st.sampled_from(sorted(VALUES)), unique=True) | st.just(sorted(VALUES)))
+        values = st.integers(0, records or 3)
+        stats[kind] = {
+            name: draw(values if kind == "nullCount" else st.sampled_from(VALUES[name])) for name in sorted(names)
+        }
+    if draw(st.booleans()):
+        stats["tightBounds"] = draw(st.booleans())
+    text = json.dumps(stats, default=float)
+    hours = draw(st.integers(0, 40))
+    vector = {
+        **builders.VECTOR,
+        "cardinality": draw(st.integers(1, 5)),
+        "pathOrInlineDv": draw(st.sampled_from("xy") | st.none()),
+    }
+    return {
+        "stats": draw(st.sampled_from([text, text, text, None, "no JSON"])),
+        "partitionValues": {"p": draw(st.sampled_from(["1", "2", "", "x"]))},
+        "modificationTime": NOW - hours * HOUR,
+        **({"deletionVector": vector} if vector["pathOrInlineDv"] else {}),
+    }
+
+
+@dataclass(kw_only=True)
+class Log:
+    """The commits of a table, and its live files after each, found one by one."""
+
+    versions: dict[int, list[Any]] = field(default_factory=dict)
+    live: list[dict[tuple[str, Any], dict[str, Any]]] = field(default_factory=list)
+
+    def commit(
+        self, added: Mapping[str, Mapping[str, Any]], removed: Iterable[str], names: Sequence[str] | None
+    ) -> None:
+        now = dict(self.live[-1]) if self.live else {}
+        actions = [] if names is None else [described(names)]
+        if not self.live:
+            actions = [protocol(3, 7, readerFeatures=["deletionVectors"]), *actions]
+        for path in sorted({*removed, *added}):
+            for key in [key for key in now if key[0] == path]:
+                vector = now[key].get("deletionVector")
+                new = added.get(path, {}).get("deletionVector")
+                if vector != new or path not in added:  # an add of the same logical file replaces it
+                    actions.append(remove(path, **({} if vector is None else {"deletionVector": vector})))
+                del now[key]
+        for path, each in added.items():
+            actions.append(add(path, dataChange=False, **each))
+            now[path, json.dumps(each.get("deletionVector"))] = dict(each)
+        self.versions[len(self.live)] = actions
+        self.live.append(now)
+
+
+def described(names: Sequence[str]) -> Any:
+    return metadata(schemaString=schema(*(FIELDS[name] for name in names)), partitionColumns=["p"])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[Log, tuple[str, ...]]:
+    log = Log()
+    names: tuple[str, ...] = SCHEMAS[0]
+    paths = st.sampled_from([f"f{number}" for number in range(6)])
+    for version in range(draw(st.integers(2, 6))):
+        changed = version and draw(st.integers(0, 5)) == 0
+        names = draw(st.sampled_from(SCHEMAS)) if changed else names
+        added = draw(st.dictionaries(paths, files(), max_size=5))
+        removed = draw(st.sets(paths, max_size=3)) - added.keys()
+        log.commit(added, removed, names if changed or not version else None)
+    return log, names
+
+
+def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
+    """Return nulls, least and greatest value and the share of new nulls of `i`, `s` or `p`, in plain Python."""
+    nulls: list[int | None] = []
+    new: list[tuple[int | None, int | None]] = []
+    bounds: dict[str, list[tuple[Any, bool]]] = {"min": [], "max": []}
+    rows: list[int | None] = []
+    for file in live:
+        try:
+            stats = json.loads(file["stats"] or "{}")
+        except ValueError:
+            stats = {}
+        records, vector = stats.get("numRecords"), file.get("deletionVector")
+        deleted = vector["cardinality"] if vector else 0
+        left = None if records is None else records - deleted
+        if left is not None and left <= 0:
+            continue
+        rows.append(left)
+        is_wide = deleted > 0 or stats.get("tightBounds") is False
+        if name == "p":
+            value = file["partitionValues"]["p"]
+            found = (left if value == "" else 0) if left is not None else None
+            nulls.append(found)
+            if value != "":
+                number = int(value) if value.isdigit() else None
+                for side in bounds.values():
+                    side.append((number, False))
+        else:
+            stated = stats.get("nullCount", {}).get(name)
+            found = (
+                stated
+                if not is_wide
+                else 0
+                if stated == 0
+                else left
+                if stated is not None and stated == records
+                else None
+            )
+            nulls.append(found)
+            if stated is None or stated != records:
+                for kind, side in (("minValues", bounds["min"]), ("maxValues", bounds["max"])):
+                    bound = stats.get(kind, {}).get(name)
+                    bound = bound if isinstance(bound, int if name == "i" else str) else None
+                    side.append((bound, is_wide or (isinstance(bound, str) and len(bound) >= 32)))
+        if file["modificationTime"] // HOUR > (NOW - 24 * HOUR) // HOUR:
+            new.append((left, found))
+    return (
+        None if None in nulls or None in rows else sum(each or 0 for each in nulls),
+        *(furthest(bounds[kind], min if kind == "min" else max) for kind in ("min", "max")),
+        share_of(new),
+    )
+
+
+def furthest(bounds: Sequence[tuple[Any, bool]], of: Any) -> Any:
+    if not bounds or any(bound is None for bound, _ in bounds):
+        return None
+    exact = [bound for bound, is_wide in bounds if not is_wide]
+    value = of(bound for bound, _ in bounds)
+    return value if value in exact else None
+
+
+def share_of(new: Sequence[tuple[int | None, int | None]]) -> float | None:
+    if not new or any(None in each for each in new):
+        return None
+    return sum(nulls or 0 for _, nulls in new) / sum(rows or 0 for rows, _ in new)
+
+
+def facts_of(trend: ColumnTrend) -> tuple[Any, ...]:
+    return trend.nulls, trend.least, trend.greatest, trend.new_null_share
+
+
+@settings(max_examples=150, deadline=None, phases=[Phase.generate])
+@given(drawn=logs(), data=st.data())
+def test_totals_of_changed_files_are_those_of_all_files(
+    drawn: tuple[Log, tuple[str, ...]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (log, names), folder = drawn, tmp_path_factory.mktemp("t")
+    write_log(folder / "t", log.versions)
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)
+        store = SnapshotStore.open(None, folder / "store")
+        known, first = None, 0
+        while first < len(log.live):
+            last = data.draw(st.integers(first, len(log.live) - 1))
+            store.write_range("t", DeltaLog.for_table(None, folder / "t"), first, last)
+            tables = store.tables("t", last)
+            updated = tables.column_totals(NOW - 24 * HOUR, known)
+            assert updated.trends() == tables.column_totals(NOW - 24 * HOUR).trends()
+            known, first = json.loads(json.dumps(updated.to_json())), last + 1
+    trends = {trend.column: trend for trend in updated.trends()}
+    for name in ("s", "p", *(["i"] if "i" in names else [])):
+        assert facts_of(trends[name]) == expected(log.live[-1].values(), name), name
+
+
+def stats_of(low: int, high: int, nulls: int = 0) -> str:
+    return json.dumps({"numRecords": 4, "minValues": {"i": low}, "maxValues": {"i": high}, "nullCount": {"i": nulls}})
+
+
+@dataclass(kw_only=True)
+class Stored:
+    """A table that is stored version by version, and its totals."""
+
+    folder: Path
+    store: SnapshotStore
+    log: dict[int, list[Any]] = field(default_factory=dict)
+    known: dict[str, Any] | None = None
+
+    def commit(self, *actions: Any) -> ColumnTrend:
+        """Commit and store a version. Return the trend of its first column."""
+        version = len(self.log)
+        first = [protocol(), metadata(schemaString=schema(builders.field("i", "long")))]
+        self.log[version] = [*(first if not version else []), *actions]
+        write_log(self.folder / "t", {version: self.log[version]})
+        log = DeltaLog.for_table(self.store._engine.sessions, self.folder / "t")
+        self.store.write_range("t", log, version, version)
+        totals = self.store.tables("t", version).column_totals(NOW, self.known)
+        self.known = json.loads(json.dumps(totals.to_json()))
+        return totals.trends()[0]
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
+    use_driver_bases(monkeypatch)
+    return Stored(folder=tmp_path, store=SnapshotStore.open(None, tmp_path / "store"))
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions all of whose files were read."""
+    found: list[int] = []
+    whole = metadata_tables.MetadataTables._totals
+
+    def counted(tables: Any, version: Version, since_ms: int | None) -> Any:
+        found.append(version.number)
+        return whole(tables, version, since_ms)
+
+    monkeypatch.setattr(metadata_tables.MetadataTables, "_totals", counted)
+    return found
+
+
+def test_all_files_are_read_only_if_the_last_file_with_an_extreme_is_removed(stored: Stored, passes: list[int]) -> None:
+    stored.commit(add("a", stats=stats_of(1, 9)), add("b", stats=stats_of(1, 5)), add("c", stats=stats_of(2, 9)))
+    assert passes == [0]
+    assert stored.commit(add("d", stats=stats_of(3, 4, 2))).nulls == 2
+    trend = stored.commit(remove("a"), remove("d"))
+    assert (trend.nulls, trend.least, trend.greatest) == (0, 1, 9)
+    assert passes == [0]
+    trend = stored.commit(remove("b"))
+    assert (trend.least, trend.greatest) == (2, 9)
+    assert passes == [0, 3]
+
+
+def test_compaction_reads_only_the_changed_files(stored: Stored, passes: list[int]) -> None:
+    stored.commit(add("a", stats=stats_of(1, 9)), add("b", stats=stats_of(3, 5)))
+    trend = stored.commit(remove("a"), remove("b"), add("c", stats=stats_of(1, 9), dataChange=False))
+    assert (trend.records, trend.least, trend.greatest) == (4, 1, 9)
+    assert passes == [0]
+
+
+@pytest.mark.parametrize("known", [{}, {"version": 0}, {"version": "x", "since": None}], ids=str)
+def test_totals_of_another_release_are_not_used(known: Any, stored: Stored, passes: list[int]) -> None:
+    stored.commit(add("a", stats=stats_of(1, 9)))
+    stored.known = known
+    assert stored.commit(add("b", stats=stats_of(0, 2))).least == 0
+    assert passes == [0, 1]
+
+
+def test_wrong_totals_are_found_by_the_number_of_files(stored: Stored, passes: list[int]) -> None:
+    stored.commit(add("a", stats=stats_of(1, 9)))
+    assert stored.known is not None
+    stored.known["count"]["files"] = 7
+    assert stored.commit(add("b", stats=stats_of(0, 2))).records == 8
+    assert passes == [0, 1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("removed", [3, 400], ids=["looked up by key", "joined"])
+def test_spark_finds_the_same_totals_from_changes_and_from_all_files(
+    removed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    policy = ChangePolicy(least_rows=10**6, base_fraction=2)
+    stored = Stored(folder=tmp_path, store=SnapshotStore.open(spark, tmp_path / "store", engine="spark", policy=policy))
+    stored.commit(*(add(f"f{number}", stats=stats_of(number % 50, number)) for number in range(1000)))
+    known = stored.known
+    on_spark = stored.commit(*(remove(f"f{number}") for number in range(removed)), add("g", stats=stats_of(7, 7, 3)))
+    again = SnapshotStore.open(spark, tmp_path / "store").tables("t", 1)
+    assert (on_spark.records, on_spark.nulls, on_spark.least, on_spark.greatest) == (4004 - 4 * removed, 3, 0, 999)
+    assert [on_spark] == list(again.column_totals(NOW).trends()) == list(again.column_totals(NOW, known).trends())
