@@ -16,7 +16,6 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
@@ -36,17 +35,15 @@ class LoadedLog:
     batch:      every commit after that checkpoint, up to the segment's version.
     non_file:   the non-file actions in force.
     unreadable: names of checkpoint files that were found damaged and are not used.
-    catalog:    the commits of the catalog that the segment was built with.
-    loader:     loaded the log.
+    builder:    of the segment.
     """
 
     segment: LogSegment
     checkpoint: CheckpointContents | None
     batch: CommitBatch
     non_file: NonFileActions
-    loader: LogLoader
+    builder: LogSegmentBuilder
     unreadable: frozenset[str] = frozenset()
-    catalog: CatalogCommits = NO_CATALOG
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -75,121 +72,101 @@ class LoadedLog:
         if self.checkpoint is None:
             raise error
         if isinstance(error, CorruptLogError):
-            return self.loader.load_without_checkpoint(self, error)
+            return self._without_checkpoint(error)
         try:
-            unreadable = CorruptLogError(path=self.checkpoint.paths[0], reason=str(error))
-            return self.loader.load_without_checkpoint(self, unreadable)
+            return self._without_checkpoint(CorruptLogError(path=self.checkpoint.paths[0], reason=str(error)))
         except CorruptLogError:
             raise error from None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLoader:
-    """Reads log segments of one table."""
-
-    store: LogStore
-    builder: LogSegmentBuilder
-
-    def load(
-        self, segment: LogSegment, known: LoadedLog | None = None, catalog: CatalogCommits = NO_CATALOG
-    ) -> LoadedLog:
-        """Return a loaded segment. Data that `known`, of the same table, has read is reused.
-
-        catalog: the commits of the catalog that the segment was built with.
-        If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
-        Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
-        Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
-        """
-        if known is not None and segment.continues(known.segment):
-            return replace(self._extended(segment, known), catalog=catalog)
-        return self._load_or_fall_back(segment, known, frozenset(), None, catalog)
-
-    def load_without_checkpoint(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        """Return the same version without the checkpoint of `log`. See LoadedLog.without."""
-        if log.checkpoint is None or error.path in {commit.path for commit in log.batch.files}:
+    def _without_checkpoint(self, error: CorruptLogError) -> LoadedLog:
+        if self.checkpoint is None or error.path in {commit.path for commit in self.batch.files}:
             raise error
-        unreadable = log.unreadable | log.checkpoint.names
-        return self._load_or_fall_back(log.segment, log, unreadable, error, log.catalog)
+        return _load_or_fall_back(self.builder, self.segment, self, self.unreadable | self.checkpoint.names, error)
 
-    def _load_or_fall_back(
-        self,
-        segment: LogSegment,
-        known: LoadedLog | None,
-        unreadable: frozenset[str],
-        first_error: CorruptLogError | None,
-        catalog: CatalogCommits,
-    ) -> LoadedLog:
-        """Return `segment`, loaded from its checkpoint, or from others if that is damaged or among the unreadable ones.
 
-        first_error: of the unreadable checkpoint, raised if nothing can replace it; None: the first that occurs here.
-        """
-        used = segment
-        if first_error is not None:
-            used = self._without(unreadable, segment, first_error, first_error, catalog)
-        while True:
-            try:
-                batch = self._commits(used.deltas, known)
-                contents = self._open(used, known)
-                non_file = load_non_file_actions(self.store, contents, batch)
-                return LoadedLog(
-                    segment=segment,
-                    checkpoint=contents,
-                    batch=batch,
-                    non_file=non_file,
-                    loader=self,
-                    unreadable=unreadable,
-                    catalog=catalog,
-                )
-            except CorruptLogError as error:
-                first_error = first_error or error
-                unreadable |= {file.name for file in used.checkpoint_provider.files}
-                if error.path in {commit.path for commit in used.deltas}:
-                    raise
-                used = self._without(unreadable, segment, error, first_error, catalog)
+def load_log(builder: LogSegmentBuilder, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
+    """Return a loaded segment. Data that `known`, of the same table, has read is reused.
 
-    def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
-        newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
-        return LoadedLog(
-            segment=segment,
-            checkpoint=known.checkpoint,
-            batch=known.batch + newer,
-            non_file=known.non_file.advanced_by(newer),
-            loader=self,
-            unreadable=known.unreadable,
-        )
+    builder: of the segment, with the same commits of the catalog.
+    If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
+    Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
+    Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
+    """
+    if known is not None and segment.continues(known.segment):
+        newer = read_commits(builder.store, segment.deltas[len(known.segment.deltas) :])
+        non_file = known.non_file.advanced_by(newer)
+        return replace(known, builder=builder, segment=segment, batch=known.batch + newer, non_file=non_file)
+    return _load_or_fall_back(builder, segment, known, frozenset(), None)
 
-    def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
-        provider = segment.checkpoint_provider
-        if provider.is_empty:
-            return None
-        if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
-            return known.checkpoint
-        return open_checkpoint(self.store, provider, segment.log_path)
 
-    def _commits(self, commits: Sequence[FileStatus], known: LoadedLog | None) -> CommitBatch:
-        held = EMPTY_BATCH if known is None else _only(known.batch, commits)
-        if not held.files:
-            return read_commits(self.store, commits)
-        start = commits.index(held.files[0])
-        older, newer = commits[:start], commits[start + len(held.files) :]
-        return read_commits(self.store, older) + held + read_commits(self.store, newer)
+def _load_or_fall_back(
+    builder: LogSegmentBuilder,
+    segment: LogSegment,
+    known: LoadedLog | None,
+    unreadable: frozenset[str],
+    first_error: CorruptLogError | None,
+) -> LoadedLog:
+    """Return `segment`, loaded from its checkpoint, or from others if that is damaged or among the unreadable ones.
 
-    def _without(
-        self,
-        unreadable: frozenset[str],
-        segment: LogSegment,
-        error: CorruptLogError,
-        first: CorruptLogError,
-        catalog: CatalogCommits,
-    ) -> LogSegment:
-        _log.warning(
-            "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
-            redacted(error.path), segment.version, redacted(error.reason),
-        )  # fmt: skip
+    first_error: of the unreadable checkpoint, raised if nothing can replace it; None: the first that occurs here.
+    """
+    used, store = segment, builder.store
+    if first_error is not None:
+        used = _without(builder, unreadable, segment, first_error, first_error)
+    while True:
         try:
-            return self.builder.build(segment.version, catalog=catalog, exclude_checkpoints=unreadable)
-        except (VersionGapError, VersionNotFoundError, DeltaTableNotFoundError):
-            raise first from None
+            batch = _commits(store, used.deltas, known)
+            contents = _open(store, used, known)
+            non_file = load_non_file_actions(store, contents, batch)
+            return LoadedLog(
+                segment=segment,
+                checkpoint=contents,
+                batch=batch,
+                non_file=non_file,
+                builder=builder,
+                unreadable=unreadable,
+            )
+        except CorruptLogError as error:
+            first_error = first_error or error
+            unreadable |= {file.name for file in used.checkpoint_provider.files}
+            if error.path in {commit.path for commit in used.deltas}:
+                raise
+            used = _without(builder, unreadable, segment, error, first_error)
+
+
+def _open(store: LogStore, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
+    provider = segment.checkpoint_provider
+    if provider.is_empty:
+        return None
+    if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
+        return known.checkpoint
+    return open_checkpoint(store, provider, segment.log_path)
+
+
+def _commits(store: LogStore, commits: Sequence[FileStatus], known: LoadedLog | None) -> CommitBatch:
+    held = EMPTY_BATCH if known is None else _only(known.batch, commits)
+    if not held.files:
+        return read_commits(store, commits)
+    start = commits.index(held.files[0])
+    older, newer = commits[:start], commits[start + len(held.files) :]
+    return read_commits(store, older) + held + read_commits(store, newer)
+
+
+def _without(
+    builder: LogSegmentBuilder,
+    unreadable: frozenset[str],
+    segment: LogSegment,
+    error: CorruptLogError,
+    first: CorruptLogError,
+) -> LogSegment:
+    _log.warning(
+        "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
+        redacted(error.path), segment.version, redacted(error.reason),
+    )  # fmt: skip
+    try:
+        return replace(builder, exclude_checkpoints=unreadable).build(segment.version)
+    except (VersionGapError, VersionNotFoundError, DeltaTableNotFoundError):
+        raise first from None
 
 
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:

@@ -10,7 +10,8 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.loaded_log import LoadedLog, load_log
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits, check_replayable, check_state
 from deltasnap_core.protocol.commit_info import CommitInfo
@@ -18,15 +19,15 @@ from deltasnap_core.protocol.commit_info import CommitInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """A range of versions that all exist, with the loader for their commits."""
+    """A range of versions that all exist, with the builder of their segments."""
 
-    loader: LogLoader
+    builder: LogSegmentBuilder
     listing: LogListing
     versions: range
 
     def segment(self, version: int) -> LogSegment:
         """Return the log segment of a version. It is not kept: each may name thousands of commits."""
-        return self.loader.builder.segment_of(self.listing, version)
+        return self.builder.segment_of(self.listing, version)
 
     def segments(self) -> dict[int, LogSegment]:
         """Return the log segments of all versions."""
@@ -44,7 +45,7 @@ class LogRange:
 
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
-        loaded = self.loader.load(self.segment(version))
+        loaded = load_log(self.builder, self.segment(version))
         check_replayable(loaded, path=self._table_path, validate_state=True)
         return loaded
 
@@ -54,7 +55,7 @@ class LogRange:
         File actions of large commits are checked, but not kept in memory.
         Errors: CorruptLogError naming file and line.
         """
-        return read_commits(self.loader.store, self.listing.commits_between(first, last))
+        return read_commits(self.builder.store, self.listing.commits_between(first, last))
 
     def non_file_actions(
         self, before: NonFileActions, batch: CommitBatch, first: int, last: int
@@ -80,8 +81,8 @@ class LogRange:
     ) -> dict[int, int]:
         """Return the timestamp (ms) of each version, as `Snapshot.timestamp`. infos: as for `version_timestamps`."""
         segments = (self.segment(version) for version in states)
-        return version_timestamps(self.loader.store, segments, lambda version: states[version].configuration, infos)
+        return version_timestamps(self.builder.store, segments, lambda version: states[version].configuration, infos)
 
     @property
     def _table_path(self) -> str:
-        return table_path(self.loader.builder.log_path)
+        return table_path(self.builder.log_path)

@@ -31,7 +31,7 @@ from deltasnap_core.log.listing.changing_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.loaded_log import LogLoader
+from deltasnap_core.log.loaded_log import load_log
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import newest_protocol_and_metadata
 from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, continues_from, cursor_at
@@ -57,7 +57,6 @@ class TableLog:
         self.store = store
         self.log_path = log_path
         self.builder = LogSegmentBuilder(store=store, log_path=log_path)
-        self.loader = LogLoader(store=store, builder=self.builder)
         self.history = DeltaHistoryManager(store, log_path)
         self.clock = clock
 
@@ -99,8 +98,8 @@ class TableLog:
 
         catalog: the commits of the catalog of a catalog-managed table.
         """
-        segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
-        return self.version_log(segment, catalog)
+        builder = replace(self.builder, catalog=catalog)
+        return self.version_log(builder.build(hint=builder.read_hint()), catalog)
 
     def at(
         self,
@@ -122,8 +121,8 @@ class TableLog:
         if version is None:
             history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
             version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version
-        segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
-        return self.version_log(segment, catalog)
+        builder = replace(self.builder, catalog=catalog)
+        return self.version_log(builder.build(version, hint=builder.read_hint()), catalog)
 
     def list(self, first: int = 0) -> LogListing:
         """Return a listing of the log. `status`, `range` and `history_of` may share it.
@@ -140,7 +139,7 @@ class TableLog:
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
         listing = listing or self.builder.list_versions(first, last)
-        found = LogRange(loader=self.loader, listing=listing, versions=range(first, last + 1))
+        found = LogRange(builder=self.builder, listing=listing, versions=range(first, last + 1))
         for version in found.versions:
             found.segment(version)
         return found
@@ -296,11 +295,11 @@ class TableLog:
         try:
             _, metadata = newest_protocol_and_metadata(self.store, segment)
         except CorruptLogError:  # the checkpoint is broken: try an older one
-            metadata = self.loader.load(segment).non_file.metadata
+            metadata = load_log(self.builder, segment).non_file.metadata
         if metadata is None:
             raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
         return metadata.id
 
     def version_log(self, segment: LogSegment, catalog: CatalogCommits = NO_CATALOG) -> VersionLog:
         """Return the log of the version of a segment; nothing is read yet. catalog: what the segment was built with."""
-        return VersionLog(loader=self.loader, segment=segment, now_ms=self.clock(), catalog=catalog)
+        return VersionLog(builder=replace(self.builder, catalog=catalog), segment=segment, now_ms=self.clock())

@@ -17,10 +17,11 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, asks_catalog
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits, asks_catalog
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.loaded_log import LoadedLog, load_log
 from deltasnap_core.log.non_file_actions import NonFileActions, newest_protocol_and_metadata
 from deltasnap_core.log.protocol_checks import check_replayable, warn_of_catalog
 from deltasnap_core.once import once
@@ -45,32 +46,30 @@ class VersionLog:
     protocol is supported.
     Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
+    builder:        of the segment. If no catalog was queried for it, a catalog-managed table gets a warning.
     now_ms:         the current time (ms), used for expiry.
     known:          an earlier loaded log of the same table, whose data is reused.
     known_checksum: the version's checksum, if read already.
-    catalog:        the commits of the catalog that the segment was built with; if none was queried, a catalog-managed
-                    table gets a warning.
     log:            the loaded log, which then decides everything; None: not read.
     """
 
-    loader: LogLoader
+    builder: LogSegmentBuilder
     segment: LogSegment
     now_ms: int
     known: LoadedLog | None = None
     known_checksum: VersionChecksum | None = None
     validate_state: bool = True
-    catalog: CatalogCommits = NO_CATALOG
     log: LoadedLog | None = None
 
     @once
     def checksum(self) -> VersionChecksum | None:
         """The parsed version checksum; None: there is none, or it cannot be parsed."""
-        return self.known_checksum or read_checksum(self.loader.store, self.segment.checksum_file)
+        return self.known_checksum or read_checksum(self.builder.store, self.segment.checksum_file)
 
     @once
     def loaded(self) -> LoadedLog:
         """Return the loaded log: every commit, and the footers and non-file actions of the checkpoint."""
-        loaded = self.log or self.loader.load(self.segment, self.known, self.catalog)
+        loaded = self.log or load_log(self.builder, self.segment, self.known)
         object.__setattr__(self, "known", None)  # the new log has its reusable parts: free the rest
         return loaded
 
@@ -111,7 +110,7 @@ class VersionLog:
                 self._check_protocol_alone()
                 raise
         check_replayable(self.log, path=self.table_path, validate_state=self.validate_state)
-        if not self.catalog.is_known and not asks_catalog(self.loader.store):
+        if not self.catalog.is_known and not asks_catalog(self.builder.store):
             warn_of_catalog(self.log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return self.log
 
@@ -176,6 +175,11 @@ class VersionLog:
         return {transaction.app_id: transaction.version for transaction in self.set_transactions}
 
     @property
+    def catalog(self) -> CatalogCommits:
+        """The commits of the catalog that the segment was built with."""
+        return self.builder.catalog
+
+    @property
     def version(self) -> int:
         """The version of the segment."""
         return self.segment.version
@@ -193,7 +197,7 @@ class VersionLog:
             and in_commit_timestamps_enabled(configuration)
         ):
             return checksum.in_commit_timestamp
-        return version_timestamps(self.loader.store, [self.segment], lambda _: configuration)[self.version]
+        return version_timestamps(self.builder.store, [self.segment], lambda _: configuration)[self.version]
 
     @once
     def in_commit_timestamp(self) -> int | None:
@@ -204,7 +208,7 @@ class VersionLog:
         commit = self.segment.last_commit_file
         if commit is None:
             return None
-        for _, info in read_commit_infos(self.loader.store, [commit]):
+        for _, info in read_commit_infos(self.builder.store, [commit]):
             return None if info is None else info.in_commit_timestamp
         return None
 
@@ -252,7 +256,7 @@ class VersionLog:
     @once
     def _found_newest_first(self) -> tuple[Protocol | None, Metadata | None]:
         # The damage may be in older files than the newest protocol and metadata.
-        return newest_protocol_and_metadata(self.loader.store, self.segment)
+        return newest_protocol_and_metadata(self.builder.store, self.segment)
 
     def _check_protocol_alone(self) -> None:
         with suppress(CorruptLogError):

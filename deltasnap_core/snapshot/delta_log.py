@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 from typing import Any, ClassVar, Unpack
@@ -310,7 +311,7 @@ class DeltaLog:
         if snapshot.log_segment.checkpoint_provider.version <= first:
             return snapshot
         catalog = snapshot.log.catalog
-        listing = self._context.table_log.builder.list_versions(first, catalog=catalog)
+        listing = replace(self._context.table_log.builder, catalog=catalog).list_versions(first)
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
             log = self._context.table_log.version_log(segment, catalog)

@@ -13,7 +13,7 @@ from deltasnap_core.errors import ActionNotFoundError, RowChangesError, VersionG
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.loaded_log import LoadedLog, load_log
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.version_log import VersionLog
@@ -96,7 +96,7 @@ def _loaded_before(context: TableContext, listing: LogListing, first: int) -> Lo
     if first and listing.has_version(first - 1):
         with suppress(VersionGapError):
             segment = context.table_log.builder.segment_of(listing, first - 1)
-            return context.table_log.loader.load(segment)
+            return load_log(context.table_log.builder, segment)
     return None
 
 
@@ -110,7 +110,7 @@ def _live_before(
     """
     if log is None:
         return None
-    of_log = VersionLog(loader=log.loader, segment=log.segment, now_ms=context.table_log.clock(), log=log)
+    of_log = VersionLog(builder=log.builder, segment=log.segment, now_ms=context.table_log.clock(), log=log)
     live_files = partial(live_files_before, ReplayedVersion(context=context, log=of_log))
     if log.version < first:
         return live_files

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -20,21 +17,19 @@ _COMMITS_BEFORE_NEWER_CHECKPOINT = 100
 """A newer checkpoint is read only if at least this many commits follow the checkpoint that was read."""
 
 
-def first_segment(builder: LogSegmentBuilder, catalog: CatalogCommits) -> LogSegment | None:
+def first_segment(builder: LogSegmentBuilder) -> LogSegment | None:
     """Return the newest segment of a table that was not loaded before; None: there is no table.
 
     Delta's `getSnapshotAtInit`, `createLogSegment`.
     """
     try:
-        return builder.build(hint=builder.read_hint(), catalog=catalog)
+        return builder.build(hint=builder.read_hint())
     except DeltaTableNotFoundError:
         _log.info("No delta log found for the Delta table at %s", redacted(builder.log_path))
         return None
 
 
-def next_segment(
-    builder: LogSegmentBuilder, previous: LogSegment, catalog: CatalogCommits, *, is_loaded: bool
-) -> LogSegment | None:
+def next_segment(builder: LogSegmentBuilder, previous: LogSegment, *, is_loaded: bool) -> LogSegment | None:
     """Return the newest segment of a table, from one listing that starts at the known checkpoint.
 
     None: the table is gone.
@@ -42,14 +37,13 @@ def next_segment(
     is_loaded: whether the known checkpoint was read. Then a newer one is used only if many commits lie between them.
     """
     if previous.version < 0:
-        return first_segment(builder, catalog)
-    update = partial(builder.update, previous, catalog=catalog)
+        return first_segment(builder)
     keep = is_loaded and len(previous.deltas) < _COMMITS_BEFORE_NEWER_CHECKPOINT
     try:
-        segment = update(keep_checkpoint=keep)
+        segment = builder.update(previous, keep_checkpoint=keep)
     except VersionGapError as error:
         _log.warning("The log at %s was cleaned up: %s", redacted(builder.log_path), error)
-        segment = update()
+        segment = builder.update(previous)
     except DeltaTableNotFoundError:
         _log.warning("No delta log found for the Delta table at %s any more", redacted(builder.log_path))
         return None

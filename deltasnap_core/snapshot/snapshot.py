@@ -177,5 +177,5 @@ class InitialSnapshot(Snapshot):
             checkpoint_provider=NO_CHECKPOINT,
             last_commit_timestamp=-1,
         )
-        log = VersionLog(loader=context.table_log.loader, segment=segment, now_ms=now_ms, validate_state=False)
+        log = VersionLog(builder=context.table_log.builder, segment=segment, now_ms=now_ms, validate_state=False)
         super().__init__(context, log)

@@ -116,7 +116,7 @@ class SnapshotManagement:
             segment, catalog = current.log_segment, current.log.catalog
         else:
             checkpoint = last_checkpoint_hint.version if last_checkpoint_hint else _checkpoint_of(current)
-            segment = self._builder.build(version, checkpoint_version=checkpoint, catalog=catalog)
+            segment = replace(self._builder, catalog=catalog).build(version, checkpoint_version=checkpoint)
         return Snapshot.load(
             self._context,
             self._context.table_log.version_log(segment, catalog),
@@ -138,7 +138,7 @@ class SnapshotManagement:
         with self._update_lock:
             if self._captured is None:
                 started = self._context.table_log.clock()
-                snapshot = self._snapshot_of(first_segment(self._builder, catalog), None, catalog)
+                snapshot = self._snapshot_of(first_segment(replace(self._builder, catalog=catalog)), None, catalog)
                 self._captured = snapshot, started
                 _log.info("Returning initial snapshot %s", snapshot)
             return self._captured[0]
@@ -146,7 +146,7 @@ class SnapshotManagement:
     def _update(self, catalog: CatalogCommits) -> Snapshot:
         started, previous = self._context.table_log.clock(), self._capture(catalog)
         is_loaded = previous.log.is_loaded
-        segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
+        segment = next_segment(replace(self._builder, catalog=catalog), previous.log_segment, is_loaded=is_loaded)
         is_same = previous.log_segment is segment and previous.log.catalog == catalog
         is_same = is_same or (segment is None and previous.version < 0)
         snapshot = previous if is_same else self._snapshot_of(segment, previous, catalog)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         starts = [version for version in (-1, *made.checkpoints) if version + 1 >= made.first_commit]
         for version in starts:
             others = frozenset(name for other, files in names.items() if other != version for name in files)
-            segment = builder.build(last, exclude_checkpoints=others)
+            segment = replace(builder, exclude_checkpoints=others).build(last)
             assert segment.checkpoint_provider.version == version
             snapshot = Snapshot.load(
                 log.context, log.context.table_log.version_log(segment), min_file_retention_timestamp=EXPIRED

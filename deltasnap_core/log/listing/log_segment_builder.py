@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import NoReturn
 
@@ -27,20 +28,20 @@ _LOOK_BACK_VERSIONS = 1000
 _MAX_HINT_BYTES = 16 << 20
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class LogSegmentBuilder:
     """Builds the log segments of one table. It stores nothing between calls, so threads may share it.
 
-    Common arguments:
-
+    log_path:            URL of the `_delta_log` folder.
     catalog:             the commits of the catalog of a catalog-managed table.
     exclude_checkpoints: names of top-level checkpoint files that are unreadable. Another or an older checkpoint, or the
                          commits alone, are used instead.
     """
 
-    def __init__(self, store: LogStore, log_path: str) -> None:
-        """Create a builder. log_path: URL of the `_delta_log` folder."""
-        self.store = store
-        self.log_path = log_path
+    store: LogStore
+    log_path: str
+    catalog: CatalogCommits = field(default=NO_CATALOG, kw_only=True)
+    exclude_checkpoints: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     def read_hint(self) -> LastCheckpointInfo | None:
         """Return the parsed `_last_checkpoint`; None: it is missing, or not usable (with a warning).
@@ -78,8 +79,6 @@ class LogSegmentBuilder:
         *,
         hint: LastCheckpointInfo | None = None,
         checkpoint_version: int | None = None,
-        catalog: CatalogCommits = NO_CATALOG,
-        exclude_checkpoints: frozenset[str] = frozenset(),
     ) -> LogSegment:
         """Return the segment of a version (None: the latest), from the best checkpoint for it.
 
@@ -92,20 +91,16 @@ class LogSegmentBuilder:
         """
         if version is not None:
             check_versions(version)
-        search = _Search(self, catalog, exclude_checkpoints)
         hinted = hint.version if hint else checkpoint_version
-        wanted = catalog.max_version if version is None else version
-        start = _start_of_listing(wanted, hinted)
-        if segment := search.segment(version, first=start):
+        start = _start_of_listing(self.catalog.max_version if version is None else version, hinted)
+        if segment := self._segment(version, first=start):
             return segment
         if start == hinted:
             path = redacted(self.log_path)
             _log.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
-        return search.segment(version) or search.raise_not_found(version)
+        return self._segment(version) or self._raise_not_found(version)
 
-    def update(
-        self, previous: LogSegment, *, keep_checkpoint: bool = False, catalog: CatalogCommits = NO_CATALOG
-    ) -> LogSegment:
+    def update(self, previous: LogSegment, *, keep_checkpoint: bool = False) -> LogSegment:
         """Return the latest segment, from one listing that starts at the checkpoint of an earlier segment.
 
         The result equals `previous` if nothing changed. If the log was rewritten (`LogSegment.continues` detects this),
@@ -113,16 +108,15 @@ class LogSegmentBuilder:
         keep_checkpoint: keep the known checkpoint while it exists, so that its loaded data stays valid.
         Errors: as `build`. Delta's `getUpdatedLogSegment`.
         """
-        search = _Search(self, catalog, frozenset())
         known = previous.checkpoint_provider
-        start = _start_of_listing(catalog.max_version, max(known.version, 0))
-        if segment := search.segment(first=start, prefer=known if keep_checkpoint else None):
+        start = _start_of_listing(self.catalog.max_version, max(known.version, 0))
+        if segment := self._segment(first=start, prefer=known if keep_checkpoint else None):
             return segment
         path = redacted(self.log_path)
         _log.warning("The checkpoint of version %d of %s is gone", known.version, path)
-        return self.build(hint=self.read_hint(), catalog=catalog)
+        return self.build(hint=self.read_hint())
 
-    def list_versions(self, first: int, last: int | None = None, *, catalog: CatalogCommits = NO_CATALOG) -> LogListing:
+    def list_versions(self, first: int, last: int | None = None) -> LogListing:
         """Return a listing from which every version from first to last (None: the latest) can be built.
 
         It starts at a checkpoint not after `first`, or at version 0. It takes one listing, or two if there is no recent
@@ -130,11 +124,10 @@ class LogSegmentBuilder:
         Errors: DeltaTableNotFoundError if there is neither a commit nor a checkpoint; StorageError.
         """
         check_versions(first)
-        search = _Search(self, catalog, frozenset())
         start = _start_of_listing(first, None)
-        listing = search.list(start, last)
+        listing = self._list(start, last)
         if start > 0 and listing.best_checkpoint(first).is_empty:
-            listing = search.list(0, last)
+            listing = self._list(0, last)
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table_path(self.log_path))
         return listing
@@ -142,45 +135,30 @@ class LogSegmentBuilder:
     def segment_of(self, listing: LogListing, version: int) -> LogSegment:
         """Return the segment of a version from a listing of `list_versions`. Errors: as `build`."""
         if not listing.has_version(version):
-            _Search(self, NO_CATALOG, frozenset()).raise_not_found(version)
+            self._raise_not_found(version)
         return LogSegment.from_listing(listing, version)
 
-
-class _Search:
-    """The listings of one call, all with the same catalog and excluded checkpoints."""
-
-    def __init__(
-        self, builder: LogSegmentBuilder, catalog: CatalogCommits, exclude_checkpoints: frozenset[str]
-    ) -> None:
-        self._builder = builder
-        self._catalog = catalog
-        self._exclude_checkpoints = exclude_checkpoints
-
-    def segment(
-        self,
-        version: int | None = None,
-        *,
-        first: int = 0,
-        prefer: CheckpointProvider | None = None,
+    def _segment(
+        self, version: int | None = None, *, first: int = 0, prefer: CheckpointProvider | None = None
     ) -> LogSegment | None:
         """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
-        wanted = self._catalog.max_version if version is None else version
+        wanted = self.catalog.max_version if version is None else version
         first = first if wanted is None else min(first, wanted)
-        listing = self.list(first, wanted)
+        listing = self._list(first, wanted)
         target = listing.latest_version if wanted is None else wanted
         if target is None:
             return None
         if not listing.has_version(target):
-            self.raise_not_found(target)
+            self._raise_not_found(target)
         checkpoint = _checkpoint_for(target, listing, prefer)
         if checkpoint.is_empty and first > 0:
             return None
         return LogSegment.from_listing(listing, target, checkpoint)
 
-    def raise_not_found(self, version: int | None) -> NoReturn:
+    def _raise_not_found(self, version: int | None) -> NoReturn:
         """Raise the error for a version that does not exist. Lists the whole log to state the existing versions."""
-        path = table_path(self._builder.log_path)
-        listing = self.list(0, None)
+        path = table_path(self.log_path)
+        listing = self._list(0, None)
         if version is None or listing.latest_version is None:
             raise DeltaTableNotFoundError(path=path)
         versions = listing.reconstructable_versions()
@@ -192,14 +170,13 @@ class _Search:
             available=VersionRanges.of(versions).text() if versions else None,
         )
 
-    def list(self, first: int, last: int | None) -> LogListing:
+    def _list(self, first: int, last: int | None) -> LogListing:
         """Return the log files of the versions first to last. Errors: DeltaTableNotFoundError."""
         try:
-            store, path = self._builder.store, self._builder.log_path
-            listing = list_log(store, path, first=first, last=last, catalog=self._catalog)
+            listing = list_log(self.store, self.log_path, first=first, last=last, catalog=self.catalog)
         except FileNotFoundError as error:
-            raise DeltaTableNotFoundError(path=table_path(self._builder.log_path)) from error
-        return listing.without_checkpoints(self._exclude_checkpoints)
+            raise DeltaTableNotFoundError(path=table_path(self.log_path)) from error
+        return listing.without_checkpoints(self.exclude_checkpoints)
 
 
 def check_versions(*versions: object) -> None:

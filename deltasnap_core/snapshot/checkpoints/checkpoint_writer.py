@@ -225,7 +225,7 @@ class CheckpointWriter:
                 checkpoint=contents,
                 batch=EMPTY_BATCH,
                 non_file=load_non_file_actions(store, contents, EMPTY_BATCH),
-                loader=self.context.table_log.loader,
+                builder=self.context.table_log.builder,
             )
             with translated(log.files):
                 found = compute_state(self.context, log, KEEP_ALL).state

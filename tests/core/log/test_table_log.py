@@ -21,7 +21,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
+from deltasnap_core.log.loaded_log import LoadedLog, load_log
 from deltasnap_core.log.polling.log_poll import continues_from
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
@@ -408,7 +408,7 @@ def txn(name: str) -> dict[str, object]:
 
 def loaded(store: MemoryLogStore | CountingLogStore, known: LoadedLog | None = None) -> LoadedLog:
     builder = LogSegmentBuilder(store, LOG_PATH)
-    return LogLoader(store=store, builder=builder).load(builder.build(), known)
+    return load_log(builder, builder.build(), known)
 
 
 def read_again(store: MemoryLogStore, known: LoadedLog) -> tuple[list[str], LoadedLog]:
@@ -447,8 +447,7 @@ def test_checkpoints_found_damaged_one_after_another_are_not_used_again() -> Non
         name = uuid_checkpoint_file(version, "80a083e8-7026-4e79-81be-64bd76c43a11", "json")
         store.put(name, content([protocol(), metadata(), marker]))
     builder = LogSegmentBuilder(store, LOG_PATH)
-    loader = LogLoader(store=store, builder=builder)
-    log, used = loader.load(builder.build()), list[int | None]()
+    log, used = load_log(builder, builder.build()), list[int | None]()
     while log.checkpoint is not None:
         used.append(log.checkpoint.version)
         assert len(used) < 3

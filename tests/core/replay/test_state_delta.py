@@ -16,7 +16,7 @@ from deltasnap_core import SnapshotState, TableLog
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
-from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.loaded_log import LoadedLog, load_log
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.driver import state_deltas as driver
@@ -190,7 +190,7 @@ def store() -> MemoryLogStore:
 
 def load(store: MemoryLogStore, version: int, known: LoadedLog | None = None) -> LoadedLog:
     log = TableLog(store, LOG_PATH)
-    return log.loader.load(log.builder.build(version), known)
+    return load_log(log.builder, log.builder.build(version), known)
 
 
 def known_of(log: LoadedLog, retention: Retention) -> KnownState:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import pytest
 
 from deltasnap_core.errors import VersionNotFoundError
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -44,15 +43,15 @@ def test_newer_checkpoint_replaces_a_loaded_one_only_after_a_hundred_commits(
     last = 1 + following
     known = builder_of(commits(0, last), checkpoint(1)).build()
     builder = builder_of(commits(0, last + 1), checkpoint(1), checkpoint(50))
-    found = next_segment(builder, known, NO_CATALOG, is_loaded=is_loaded)
+    found = next_segment(builder, known, is_loaded=is_loaded)
     assert found is not None
     assert (found.version, found.checkpoint_provider.version) == (last + 1, start)
 
 
 def test_segment_stays_the_same_object_until_the_log_changes() -> None:
     known = builder_of(commits(0, 3)).build()
-    assert next_segment(builder_of(commits(0, 3)), known, NO_CATALOG, is_loaded=True) is known
-    shorter = next_segment(builder_of(commits(0, 2)), known, NO_CATALOG, is_loaded=True)
+    assert next_segment(builder_of(commits(0, 3)), known, is_loaded=True) is known
+    shorter = next_segment(builder_of(commits(0, 2)), known, is_loaded=True)
     assert shorter is not None
     assert shorter.version == 2
 
@@ -60,8 +59,8 @@ def test_segment_stays_the_same_object_until_the_log_changes() -> None:
 def test_table_that_is_gone_has_no_segment(caplog: pytest.LogCaptureFixture) -> None:
     known = builder_of(commits(0, 3)).build()
     with caplog.at_level(logging.INFO):
-        assert next_segment(builder_of(), known, NO_CATALOG, is_loaded=True) is None
-        assert next_segment(builder_of(), NO_TABLE, NO_CATALOG, is_loaded=False) is None
+        assert next_segment(builder_of(), known, is_loaded=True) is None
+        assert next_segment(builder_of(), NO_TABLE, is_loaded=False) is None
     gone, never = caplog.messages
     assert gone == f"No delta log found for the Delta table at {LOG_PATH} any more"
     assert never == f"No delta log found for the Delta table at {LOG_PATH}"

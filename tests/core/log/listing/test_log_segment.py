@@ -280,7 +280,9 @@ def test_segment_with_the_catalogs_log_tail_has_the_staged_commits(golden: Path)
         ratified = [
             file for file in listed if file.name in {Path(name).name for name in answer["log_segment"]["delta_files"]}
         ]
-        segment = builder.build(catalog=CatalogCommits(log_tail=tuple(ratified), max_version=answer["version"]))
+        segment = replace(
+            builder, catalog=CatalogCommits(log_tail=tuple(ratified), max_version=answer["version"])
+        ).build()
         found = described(segment)
         assert (segment.version, found) == (answer["version"], {key: answer["log_segment"][key] for key in found})
         cases += 1

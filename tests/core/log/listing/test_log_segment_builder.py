@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -111,7 +112,9 @@ def test_best_of_several_checkpoints_at_one_version() -> None:
     builder = builder_of(commits(0, 4), *files)
     excluded: set[str] = set()
     taken = []
-    while not (segment := builder.build(exclude_checkpoints=frozenset(excluded))).checkpoint_provider.is_empty:
+    while not (
+        segment := replace(builder, exclude_checkpoints=frozenset(excluded)).build()
+    ).checkpoint_provider.is_empty:
         taken.append(list(segment.checkpoint_provider.files))
         excluded.add(segment.checkpoint_provider.files[0].name)
     assert taken == [files[3], files[2], files[1], files[0]]
@@ -254,31 +257,31 @@ def test_log_tail_is_preferred_to_published_commits_and_ends_at_the_version_of_t
     builder = builder_of(commits(0, 6), checkpoint(2))
     tail = staged_commits(4, 5)
     catalog = CatalogCommits(log_tail=tuple(tail), max_version=5)
-    found = builder.build(catalog=catalog)
+    found = replace(builder, catalog=catalog).build()
     assert found.deltas == (*commits(3, 3), *tail)
     assert found.last_commit_file == tail[1]
     with pytest.raises(VersionNotFoundError):
-        builder.build(6, catalog=catalog)
+        replace(builder, catalog=catalog).build(6)
     with pytest.raises(VersionNotFoundError) as error:
-        builder.build(catalog=CatalogCommits(log_tail=tuple(tail), max_version=8))
+        replace(builder, catalog=CatalogCommits(log_tail=tuple(tail), max_version=8)).build()
     assert (error.value.version, error.value.latest) == (8, 6)
 
 
 def test_hint_beyond_the_version_of_the_catalog_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     builder = builder_of(commits(0, 9), checkpoint(2), checkpoint(9))
-    assert shape(builder.build(hint=hint(9), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
-    assert shape(builder.update(builder.build(), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
+    assert shape(replace(builder, catalog=CatalogCommits(max_version=5)).build(hint=hint(9))) == (2, [3, 4, 5])
+    assert shape(replace(builder, catalog=CatalogCommits(max_version=5)).update(builder.build())) == (2, [3, 4, 5])
     assert caplog.messages == []  # the hint is right, and the known checkpoint exists
 
 
 def test_log_tail_outside_the_requested_versions_is_ignored() -> None:
     builder = builder_of(commits(0, 6), checkpoint(4))
     catalog = CatalogCommits(log_tail=tuple(staged_commits(1, 9)), max_version=9)
-    assert builder.build(2, catalog=catalog).deltas == (*commits(0, 0), *staged_commits(1, 2))
-    at_the_checkpoint = builder.build(4, hint=hint(4), catalog=catalog)
+    assert replace(builder, catalog=catalog).build(2).deltas == (*commits(0, 0), *staged_commits(1, 2))
+    at_the_checkpoint = replace(builder, catalog=catalog).build(4, hint=hint(4))
     assert (at_the_checkpoint.deltas, at_the_checkpoint.last_commit_file) == ((), staged_commits(4, 4)[0])
     beyond = CatalogCommits(log_tail=tuple(staged_commits(7, 9)), max_version=7)
-    assert builder.build(catalog=beyond).deltas == (*commits(5, 6), *staged_commits(7, 7))
+    assert replace(builder, catalog=beyond).build().deltas == (*commits(5, 6), *staged_commits(7, 7))
 
 
 @pytest.mark.parametrize(
@@ -297,8 +300,8 @@ def test_broken_log_tail_is_a_value_error(tail: list[FileStatus]) -> None:
 
 def test_known_checkpoint_at_the_version_of_the_catalog_is_kept() -> None:
     builder = builder_of(commits(0, 6), checkpoint(5), uuid_checkpoint(5))
-    classic = builder.build(5, exclude_checkpoints=frozenset({uuid_checkpoint(5)[0].name}))
-    kept = builder.update(classic, keep_checkpoint=True, catalog=CatalogCommits(max_version=5))
+    classic = replace(builder, exclude_checkpoints=frozenset({uuid_checkpoint(5)[0].name})).build(5)
+    kept = replace(builder, catalog=CatalogCommits(max_version=5)).update(classic, keep_checkpoint=True)
     assert (kept.checkpoint_provider, kept.deltas) == (classic.checkpoint_provider, ())
 
 
