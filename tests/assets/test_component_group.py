@@ -122,7 +122,11 @@ def test_many_tables_of_several_components_have_a_sensor_for_each(project: DefsF
 @pytest.mark.parametrize(
     ("one", "other", "reported"),
     [
-        (tables("a", spark={"use": "always"}), tables("b", spark={"master": "local[2]"}), "spark: the component in"),
+        (
+            tables("a", spark={"use": "always"}),
+            tables("b", spark={"master": "local[2]"}),
+            "bronze/defs.yaml has the same storage",
+        ),
         (tables("a"), tables("A"), "several tables have the same name: a"),
     ],
 )

@@ -97,6 +97,11 @@ def test_tick_that_requests_runs_has_no_message() -> None:
     assert result.skip_reason is None
 
 
+def test_sensor_without_a_cursor_begins_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert _cursors_of(None, ["a"]) == ({"a": None}, None)
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("text", ["[1]", "{", "5", '"a"'])
 def test_cursor_of_a_sensor_that_cannot_be_read_is_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
     assert _cursors_of(text, ["a"]) == ({"a": None}, None)

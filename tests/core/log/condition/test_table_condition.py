@@ -163,6 +163,7 @@ DAMAGES: dict[str, tuple[list[Change], list[str], str]] = {
         "0, 4",
     ),
     "commits before a checkpoint may be cleaned up": ([without(0, 1, 2, 3)], [], "4 to 6"),
+    "the commit of a checkpoint is replaced by it": ([without(4)], ["warning missing_commit, missing 4"], "0 to 6"),
     "commits lost between two checkpoints are a gap": (
         [checkpoint_of(1), without(0, 3)],
         ["error missing_commit, 3, missing 3"],
