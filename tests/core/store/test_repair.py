@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from tests.core.store.repair_builders import (
     make_log,
     put_checkpoint,
 )
+from tests.killing import KilledError, MortalFiles
 from tests.thorough import one_in
 from tests.without_spark import log_without_spark
 
@@ -169,48 +171,6 @@ def test_log_that_is_replaced_at_the_last_moment_is_reported(
         repaired(spark, log)
 
 
-class KilledError(BaseException):
-    """Stops a repair like a kill: later calls have no effect."""
-
-
-class MortalFiles(WritableFiles):
-    """The files of a repair that is killed before, in the middle of, or right after its n-th change of the storage."""
-
-    left = 0
-    after = False
-    is_dead = False
-
-    def _change(self, work: Callable[[], Any]) -> Any:
-        kind = type(self)
-        kind.left -= 1
-        if kind.is_dead or (kind.left < 0 and not kind.after):
-            kind.is_dead = True
-            raise KilledError
-        result = work()
-        if kind.left < 0:
-            kind.is_dead = True
-            raise KilledError
-        return result
-
-    def write(self, path: str, content: bytes) -> None:
-        self._change(lambda: super(MortalFiles, self).write(path, content))
-
-    def move(self, source: str, target: str) -> None:
-        self._change(lambda: super(MortalFiles, self).move(source, target))
-
-    def move_new(self, source: str, target: str) -> bool:
-        return bool(self._change(lambda: super(MortalFiles, self).move_new(source, target)))
-
-    def delete(self, paths: Any) -> None:
-        self._change(lambda: super(MortalFiles, self).delete(paths))
-
-    def delete_folder(self, folder: str) -> None:
-        self._change(lambda: super(MortalFiles, self).delete_folder(folder))
-
-    def walk(self, folder: str) -> Any:
-        return self._change(lambda: super(MortalFiles, self).walk(folder))
-
-
 KILLED = (
     "lost commit",
     "corrupt checkpoint after cleanup",
@@ -237,13 +197,12 @@ def test_killed_repair_leaves_the_table_at_least_as_readable(
 ) -> None:
     shutil.copytree(original / "store", tmp_path / "store")
     right, kills = seen(original / "table" / "_delta_log"), 0
-    for changes in range(100):
+    for steps in range(100):
         log = copy_of(original / "table", tmp_path / "table")
         DAMAGES[name].do(log)
         before = readable(log)
-        monkeypatch.setattr(repair, "WritableFiles", MortalFiles)
-        for attribute, value in {"left": changes, "after": after, "is_dead": False}.items():
-            monkeypatch.setattr(MortalFiles, attribute, value)
+        monkeypatch.setattr(repair, "WritableFiles", partial(MortalFiles, steps=steps, after=after))
+        before_kill = kills
         try:
             repaired(spark, log)
         except KilledError:
@@ -256,7 +215,7 @@ def test_killed_repair_leaves_the_table_at_least_as_readable(
         repaired(spark, log)
         assert seen(log) == right
         shutil.rmtree(log.parent)
-        if not MortalFiles.is_dead:
+        if kills == before_kill:
             break
     print(f"{name}: {kills} kills")
     assert kills >= 5

@@ -18,8 +18,8 @@ from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
-from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
+from tests.killing import KilledError, MortalFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
@@ -48,7 +48,7 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
     """Return a store whose process is killed after this many steps."""
-    files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
+    files, spark_files = MortalFiles(to_url(root), steps=steps), SparkFiles({}, partial(can_read, spark))
     session = GivenSession(spark)
     parquet = ParquetFiles(sessions=session, storage=files, spark_files=spark_files, folder=to_url(root))
     return SnapshotStore(ReplayEngine(session), parquet, EAGER)

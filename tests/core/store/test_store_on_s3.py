@@ -18,10 +18,10 @@ from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from tests.builders import write_log
-from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import as_rows, check_version, make_table
 from tests.flaky_s3 import FlakyS3
+from tests.killing import KilledError, MortalFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
@@ -108,7 +108,7 @@ def test_run_killed_on_s3_is_repaired_by_the_next(
     root = f"s3://lake/{tmp_path.name}/killed"
     reader = SnapshotStore.open(spark, root, storage_options=s3_options)
     for steps in (0, 1, 3):  # before the base is known, before the changes are, among the manifests
-        files = MortalFiles(root, steps, s3_options)
+        files = MortalFiles(root, s3_options, steps=steps)
         spark_files = SparkFiles(s3_options, partial(can_read, spark))
         session = GivenSession(spark)
         parquet = ParquetFiles(sessions=session, storage=files, spark_files=spark_files, folder=root)

@@ -13,11 +13,11 @@ from deltasnap_core.errors import LogChangedError, StorageError
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
-from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, write_log
 from tests.checkpointing import cut_to_checkpoint, seen_by_deltalake
 from tests.core.snapshot.checkpoints.checkpoint_writer_builders import CLASSIC, LAST, log_of, make_table, names, state
+from tests.killing import KilledError, MortalFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,46 +62,6 @@ def test_sidecars_of_a_failed_checkpoint_are_deleted(spark: SparkSession, tmp_pa
     assert names(log) == before
 
 
-class KilledError(BaseException):
-    """Stops a writer like a kill: later calls have no effect."""
-
-
-class MortalFiles(WritableFiles):
-    """Files of a writer that is killed before, or right after, its n-th change of the storage."""
-
-    def __init__(self, root: str, changes: int, *, after: bool) -> None:
-        super().__init__(root)
-        self._left = changes
-        self._after = after
-        self.is_dead = False
-
-    def write(self, path: str, content: bytes) -> None:
-        self._change(lambda: super(MortalFiles, self).write(path, content))
-
-    def move_new(self, source: str, target: str) -> bool:
-        return bool(self._change(lambda: super(MortalFiles, self).move_new(source, target)))
-
-    def delete(self, paths: Any) -> None:
-        self._change(lambda: super(MortalFiles, self).delete(paths))
-
-    def delete_folder(self, folder: str) -> None:
-        self._change(lambda: super(MortalFiles, self).delete_folder(folder))
-
-    def walk(self, folder: str) -> list[FileStatus]:  # right after Spark wrote
-        return list(self._change(lambda: super(MortalFiles, self).walk(folder)))
-
-    def _change(self, work: Callable[[], Any]) -> Any:
-        self._left -= 1
-        if self.is_dead or (self._left < 0 and not self._after):
-            self.is_dead = True
-            raise KilledError
-        result = work()
-        if self._left < 0:
-            self.is_dead = True
-            raise KilledError
-        return result
-
-
 def writer(spark: SparkSession, log: Path, storage: WritableFiles) -> CheckpointWriter:
     delta_log = log_of(spark, log)
     snapshot = delta_log.update()
@@ -113,11 +73,11 @@ def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[i
     """Kill a writer before and after each of its changes. Return the number of kills, and of checkpoints left."""
     kills = left = 0
     for after in MOMENTS:
-        for changes in range(100):
-            table = tmp_path / f"{policy} {after} {changes}"
+        for steps in range(100):
+            table = tmp_path / f"{policy} {after} {steps}"
             log = make_table(table, configuration={"delta.checkpointPolicy": policy})
             before = state(spark, log)
-            files = MortalFiles(f"file://{log}", changes, after=after)
+            files = MortalFiles(f"file://{log}", steps=steps, after=after)
             try:
                 writer(spark, log, files).write()
             except KilledError:
