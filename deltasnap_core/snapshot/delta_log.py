@@ -39,7 +39,6 @@ from deltasnap_core.snapshot.checkpoints.checkpoint_permission import check_not_
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from deltasnap_core.snapshot.segment_refresh import updated_segment
 from deltasnap_core.snapshot.session_properties import (
     staleness_limit_ms as session_staleness_limit_ms,
     with_session_defaults,
@@ -214,10 +213,6 @@ class DeltaLog:
         """
         check_versions(committed_version)
         return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
-
-    def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Return the newest segment, and its commits newer than the old one. Delta's `getUpdatedLogSegment`."""
-        return updated_segment(self._context.table_log.builder, old_segment)
 
     def get_snapshot_at(
         self,

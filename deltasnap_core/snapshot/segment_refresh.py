@@ -6,7 +6,7 @@ from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, Vers
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.log_files.file_names import commit_file, commit_version
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
@@ -69,12 +69,6 @@ def segment_after_commit(
         path = table_path(builder.log_path)
         raise VersionNotFoundError(path=path, version=committed_version, latest=segment.version)
     return segment
-
-
-def updated_segment(builder: LogSegmentBuilder, old: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-    """Return the newest segment, and its commits that are newer than the old one."""
-    segment = builder.update(old, keep_checkpoint=True)
-    return segment, tuple(file for file in segment.deltas if commit_version(file.path) > old.version)
 
 
 def _appended(segment: LogSegment, commit: FileStatus) -> LogSegment:

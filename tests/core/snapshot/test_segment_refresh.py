@@ -11,7 +11,7 @@ from deltasnap_core.errors import VersionNotFoundError
 from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.snapshot.segment_refresh import next_segment, segment_after_commit, updated_segment
+from deltasnap_core.snapshot.segment_refresh import next_segment, segment_after_commit
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits
 
@@ -26,14 +26,6 @@ NO_TABLE = LogSegment(
 
 def builder_of(*files: Iterable[FileStatus]) -> LogSegmentBuilder:
     return LogSegmentBuilder(CountingLogStore(MemoryLogStore(*files)), LOG_PATH)
-
-
-def test_new_commits_follow_the_known_checkpoint() -> None:
-    known = builder_of(commits(0, 5), checkpoint(2)).build()
-    segment, new = updated_segment(builder_of(commits(0, 12), checkpoint(2), checkpoint(10)), known)
-    assert (segment.version, segment.checkpoint_provider.version) == (12, 2)
-    assert list(new) == commits(6, 12)
-    assert updated_segment(builder_of(commits(0, 5), checkpoint(2)), known) == (known, ())
 
 
 @pytest.mark.parametrize(("following", "is_loaded", "start"), [(99, True, 1), (100, True, 50), (99, False, 50)])
