@@ -215,11 +215,17 @@ class LogRepair:
         """Return why no version can get the checkpoint."""
         latest = self._latest
         if self._whole_from > latest:
+            advice = _RESTORE.format(file=commit_file(latest))
+            earlier = max({*self.listing.commits, *self._sound} - {latest}, default=None)
+            if latest in self.listing.commits and earlier is not None:
+                advice += (
+                    f" If there is none, move that file out of the log: version {earlier} is then the latest. "
+                    f"The store keeps version {latest} until the next refresh."
+                )
             return self._refused(
                 f"its newest commit, of version {latest}, is damaged or missing. A checkpoint of that version would "
                 "hide the commit of a writer that takes its number.",
-                _RESTORE.format(file=commit_file(latest)) + f" If there is none, move that file out of the log: "
-                f"version {latest - 1} is then the latest. The store keeps version {latest} until the next refresh.",
+                advice,
             )
         first = max(self._whole_from, self._newest_damaged)
         return self._refused(

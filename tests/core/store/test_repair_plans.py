@@ -133,6 +133,17 @@ def test_log_that_the_store_does_not_prove_is_refused(case: tuple, store: Snapsh
     assert files_of(log) == before
 
 
+def test_only_a_commit_that_is_there_is_moved_away(store: SnapshotStore, log: Path) -> None:
+    (log / commit_file(LATEST)).write_text("{")
+    advised = f"move that file out of the log: version {LATEST - 1} is then the latest"
+    with pytest.raises(RepairRefusedError, match=advised):
+        plan(store, log)
+    put_checkpoint(log, LATEST, clean=False)[0].write_bytes(b"PAR1")
+    (log / commit_file(LATEST)).unlink()
+    with pytest.raises(RepairRefusedError, match=rf"is damaged or missing.*Restore {commit_file(LATEST)} .* log\.$"):
+        plan(store, log)
+
+
 def test_table_that_was_created_again_is_refused(store: SnapshotStore, log: Path) -> None:
     commits = commits_of_table()
     for number, commit in enumerate(commits):
