@@ -26,7 +26,7 @@ from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.log_examination import condition_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits, log_store_of
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.changing_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -40,6 +40,7 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.failing_log_store import FailingLogStore
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, to_url
 
@@ -69,7 +70,7 @@ class TableLog:
         clock: Clock = system_clock,
     ) -> TableLog:
         """Return the log of the table in a folder or at a URL. storage_options: for fsspec."""
-        return cls(log_store_of(storage_options), join_url(to_url(path), LOG_FOLDER), clock=clock)
+        return cls(FsspecLogStore(storage_options), join_url(to_url(path), LOG_FOLDER), clock=clock)
 
     @classmethod
     def for_table(cls, name: str, catalog: Catalog, *, clock: Clock = system_clock) -> TableLog:
@@ -272,18 +273,17 @@ class TableLog:
         log now belongs to another table (`table_id`) or to the same table with another history (`is_fork`).
         Errors: as `status`.
         """
-        found = find_new_commits(self.builder, since.version)
-        if since.is_at(found.known):
-            if found.later:
-                commits = {commit_version(commit.path): commit for commit in found.later}
-                versions = tuple(commits)
-                return LogStatus(table_id=since.table_id, latest=versions[-1], versions=versions, commits=commits)
-            if not found.is_cut:
+        known, later = find_new_commits(self.builder, since.version)
+        if since.is_at(known) and later is not None:
+            if not later:
                 return None
+            commits = {commit_version(commit.path): commit for commit in later}
+            versions = tuple(commits)
+            return LogStatus(table_id=since.table_id, latest=versions[-1], versions=versions, commits=commits)
         status = self.status()
         if status.table_id != since.table_id:
             return status
-        if not continues_from(self.store, since, found.known, status.latest):
+        if not continues_from(self.store, since, known, status.latest):
             return replace(status, is_fork=True)
         return replace(status, versions=tuple(version for version in status.versions if version > since.version))
 

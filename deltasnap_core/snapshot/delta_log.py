@@ -18,7 +18,7 @@ from deltasnap_core.clock import Clock, milliseconds, system_clock
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.catalog import Catalog, located
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.log.listing.catalog_commits import CatalogCommits, log_store_of
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog
@@ -47,6 +47,7 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.temporary_options import key_of_options
 from deltasnap_core.storage.urls import join_url, to_url
@@ -112,7 +113,7 @@ class DeltaLog:
         with cls._registry_lock:
             log = cls._all.get(key)
             if log is None:
-                log_path, log_store = join_url(url, LOG_FOLDER), store or log_store_of(storage_options)
+                log_path, log_store = join_url(url, LOG_FOLDER), store or FsspecLogStore(storage_options)
                 context = TableContext(
                     engine=ReplayEngine(sessions, options.engine),
                     table_log=TableLog(log_store, log_path, clock=clock or system_clock),

@@ -65,7 +65,7 @@ class FsspecLogStore:
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._storage_options = options_to_keep(storage_options)
+        self.storage_options = options_to_keep(storage_options)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See LogStore. On S3, only the requested files are listed; other remote folders are listed completely."""
@@ -73,7 +73,7 @@ class FsspecLogStore:
         if is_local(path):
             return list_local_from(folder, first)
         with storage_errors(folder):
-            filesystem, fs_folder = filesystem_of(folder, self._storage_options)
+            filesystem, fs_folder = filesystem_of(folder, self.storage_options)
             if lists_from_name(filesystem, fs_folder):
                 return list_s3_from(filesystem, fs_folder, folder, first)
             return retrying(lambda: _list_whole_from(filesystem, fs_folder, folder, first))
@@ -83,7 +83,7 @@ class FsspecLogStore:
         if is_local(folder):
             return False
         with storage_errors(folder):
-            return lists_from_name(*filesystem_of(folder, self._storage_options))
+            return lists_from_name(*filesystem_of(folder, self.storage_options))
 
     def status(self, path: str) -> FileStatus | None:
         """See LogStore."""
@@ -91,7 +91,7 @@ class FsspecLogStore:
             return local_status(path)
         try:
             with storage_errors(path):
-                filesystem, fs_path = filesystem_of(path, self._storage_options)
+                filesystem, fs_path = filesystem_of(path, self.storage_options)
                 if is_s3(filesystem):
                     return retrying(lambda: s3_status(filesystem, fs_path, path))
                 filesystem.invalidate_cache(fs_path)
@@ -105,7 +105,7 @@ class FsspecLogStore:
         if is_local(path):
             return read_local(path)
         with storage_errors(path):
-            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            filesystem, fs_path = filesystem_of(path, self.storage_options)
             # With more than one connection, s3fs first requests the size of each file.
             options = {"max_concurrency": 1} if is_s3(filesystem) else {}
             return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path, **options)))
@@ -121,7 +121,7 @@ class FsspecLogStore:
         if is_local(path):
             return open_local(path)
         with storage_errors(path):
-            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            filesystem, fs_path = filesystem_of(path, self.storage_options)
             filesystem.invalidate_cache(fs_path)
             return translated_stream(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
 

@@ -22,7 +22,6 @@ from deltasnap_core.errors import (
     StoredVersionNotFoundError,
 )
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
-from deltasnap_core.log.listing.catalog_commits import log_store_of
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -56,6 +55,7 @@ from deltasnap_core.scan.version import (
 from deltasnap_core.snapshot.replayed_version import events_of_commits, file_history, referenced_files
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.commit_facts import commit_times
@@ -186,7 +186,7 @@ class StoredVersion:
             table_path=self.table_path,
             version=self.number,
             metadata=self.metadata_to_read,
-            store=log_store_of(storage_options),
+            store=FsspecLogStore(storage_options),
             spark_files=SparkFiles.of(storage_options, self.engine.sessions),
             options=options,
         )

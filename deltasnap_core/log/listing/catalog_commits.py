@@ -1,4 +1,4 @@
-"""The commits that the catalog of a catalog-managed table has ratified, and the log store that asks for them."""
+"""The commits that the catalog of a catalog-managed table has ratified, and the options that ask for them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _NEVER_MS = 1 << 62
 
 
 class CatalogOptions(TemporaryOptions):
-    """Storage options of a table that its catalog manages. Where they are used, its log has the ratified commits."""
+    """Storage options of a table that its catalog manages. Each listing of its log asks for the ratified commits."""
 
     def __init__(self, options: Mapping[str, Any], ratified: Callable[[], CatalogCommits]) -> None:
         """Create options. ratified: asks the catalog for the commits as they are now. Errors of it: CatalogError."""
@@ -69,30 +69,12 @@ class CatalogOptions(TemporaryOptions):
         self.ratified = ratified
 
 
-class CatalogLogStore(FsspecLogStore):
-    """Reads a table that its catalog manages: each listing of the log asks for the ratified commits, see `list_log`."""
-
-    def __init__(self, options: CatalogOptions) -> None:
-        super().__init__(options)
-        self.ratified = options.ratified
-
-    def lists_from_name(self, folder: str) -> bool:  # noqa: ARG002
-        """Return True: a poll then lists the log, because it cannot request ratified commits by name."""
-        return True
-
-
-def log_store_of(storage_options: Mapping[str, Any] | None) -> LogStore:
-    """Return the store of a table's log."""
-    if isinstance(storage_options, CatalogOptions):
-        return CatalogLogStore(storage_options)
-    return FsspecLogStore(storage_options)
-
-
 def ratified_by(store: LogStore) -> CatalogCommits:
     """Return the commits that the catalog of a table has ratified now, if the store asks it. Errors: CatalogError."""
-    return store.ratified() if isinstance(store, CatalogLogStore) else NO_CATALOG
+    options = store.storage_options if isinstance(store, FsspecLogStore) else None
+    return options.ratified() if isinstance(options, CatalogOptions) else NO_CATALOG
 
 
 def asks_catalog(store: LogStore) -> bool:
     """Return whether the listings of a store have the commits that a catalog ratified."""
-    return isinstance(store, CatalogLogStore)
+    return isinstance(store, FsspecLogStore) and isinstance(store.storage_options, CatalogOptions)

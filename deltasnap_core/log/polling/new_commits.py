@@ -6,9 +6,9 @@ The cost depends on the number of new commits, not on the length of the log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count, islice
 
+from deltasnap_core.log.listing.catalog_commits import asks_catalog
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.file_names import LogFileKind, ParsedLogPath, commit_file, listing_prefix
@@ -19,20 +19,12 @@ from deltasnap_core.storage.urls import join_url
 _MAX_PROBES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCommits:
-    """The commits at and after a known version.
+NewCommits = tuple[FileStatus | None, tuple[FileStatus, ...] | None]
+"""The commit of a known version as it is now, and the commits after it, ascending, up to the first missing one.
 
-    known:  the commit of the known version as it is now; None: it no longer exists (cleaned up, or the table was
-            dropped).
-    later:  the commits after it, ascending, up to the first missing one.
-    is_cut: whether `later` is empty but there is a checkpoint of a later version, or a listing shows a later commit:
-            the commits up to it are lost or cleaned up.
-    """
-
-    known: FileStatus | None
-    later: tuple[FileStatus, ...]
-    is_cut: bool
+The first is None if it no longer exists (cleaned up, or the table was dropped). The second is None if there are no such
+commits, but a checkpoint of a later version, or a later commit in a listing: those up to it are lost or cleaned up.
+"""
 
 
 def find_new_commits(builder: LogSegmentBuilder, version: int) -> NewCommits:
@@ -43,7 +35,7 @@ def find_new_commits(builder: LogSegmentBuilder, version: int) -> NewCommits:
     without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
     Requests by name do not detect a gap right after the known version.
     """
-    return (_listed if builder.store.lists_from_name(builder.log_path) else _requested_by_name)(builder, version)
+    return (_listed if _lists(builder.store, builder.log_path) else _requested_by_name)(builder, version)
 
 
 def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None:
@@ -51,7 +43,7 @@ def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None
 
     It uses the same kind of request: some storages report times in milliseconds in a listing, but in seconds otherwise.
     """
-    if not store.lists_from_name(log_path):
+    if not _lists(store, log_path):
         return store.status(join_url(log_path, commit_file(version)))
     try:
         return list_log(store, log_path, first=version, last=version).commits.get(version)
@@ -59,14 +51,19 @@ def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None
         return None
 
 
+def _lists(store: LogStore, log_path: str) -> bool:
+    """Return whether a poll lists the log. Commits that a catalog ratified cannot be requested by name."""
+    return asks_catalog(store) or store.lists_from_name(log_path)
+
+
 def _listed(builder: LogSegmentBuilder, version: int) -> NewCommits:
     try:
         listing = list_log(builder.store, builder.log_path, first=version)
     except FileNotFoundError:
-        return NewCommits(known=None, later=(), is_cut=False)
+        return None, ()
     later = tuple(_contiguous(listing.commits.items(), version + 1))
     latest = version if listing.latest_version is None else listing.latest_version
-    return NewCommits(known=listing.commits.get(version), later=later, is_cut=latest > version and not later)
+    return listing.commits.get(version), None if latest > version and not later else later
 
 
 def _requested_by_name(builder: LogSegmentBuilder, version: int) -> NewCommits:
@@ -75,7 +72,7 @@ def _requested_by_name(builder: LogSegmentBuilder, version: int) -> NewCommits:
     if len(later) == _MAX_PROBES:
         later = (*later, *_list_contiguous(builder.store, builder.log_path, version + 1 + _MAX_PROBES))
     hint = None if later else builder.read_hint()
-    return NewCommits(known=known, later=later, is_cut=hint is not None and hint.version > version)
+    return known, None if hint is not None and hint.version > version else later
 
 
 def _probe(store: LogStore, log_path: str, first: int) -> Iterator[FileStatus]:

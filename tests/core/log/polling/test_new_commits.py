@@ -25,7 +25,7 @@ def poll(store: CountingLogStore, version: int) -> NewCommits:
 )
 def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
     store = store_of(commits(0, last), checkpoint(98), checksum(104))
-    assert poll(store, 100).later == tuple(commits(101, last))
+    assert poll(store, 100) == (commits(100, 100)[0], tuple(commits(101, last)))
     assert store.calls == calls
     assert not [path for path in store.listed if path < commits(101, 101)[0].path]
 
@@ -33,12 +33,8 @@ def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
 @pytest.mark.parametrize("last", [100, 101, 5000])
 def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -> None:
     store = store_of(commits(0, last), checkpoint(103), checksum(104), lists=True)
-    found = poll(store, 100)
-    assert found == NewCommits(
-        known=commits(100, 100)[0],
-        later=tuple(commits(101, last)),
-        is_cut=last == 100,
-    )
+    later = None if last == 100 else tuple(commits(101, last))  # the checkpoint shows that they are gone
+    assert poll(store, 100) == (commits(100, 100)[0], later)
     assert store.calls == 1
     assert not [path for path in store.listed if path < checksum(100)[0].path]
 
@@ -56,22 +52,21 @@ def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -
 def test_poll_returns_commits_up_to_the_first_missing_one(
     files: list[list[FileStatus]], version: int, expected: list[FileStatus], *, lists: bool
 ) -> None:
-    found = poll(store_of(*files, lists=lists), version)
-    is_shown = lists and bool(files) and not expected
-    assert (found.later, found.is_cut) == (tuple(expected), is_shown)
+    _, later = poll(store_of(*files, lists=lists), version)
+    is_cut = lists and bool(files) and not expected
+    assert later == (None if is_cut else tuple(expected))
 
 
 @BOTH_WAYS
 def test_poll_returns_the_current_state_of_the_known_commit_even_if_it_is_gone(*, lists: bool) -> None:
-    assert poll(store_of(commits(0, 6), lists=lists), 5).known == commits(5, 5)[0]
-    cleaned = poll(store_of(commits(6, 9), checkpoint(6), lists=lists), 5)
-    assert (cleaned.known, cleaned.later) == (None, tuple(commits(6, 9)))
+    assert poll(store_of(commits(0, 6), lists=lists), 5)[0] == commits(5, 5)[0]
+    assert poll(store_of(commits(6, 9), checkpoint(6), lists=lists), 5) == (None, tuple(commits(6, 9)))
 
 
 @BOTH_WAYS
 def test_poll_from_the_maximum_version_finds_no_later_commits(*, lists: bool) -> None:
     greatest = 2**63 - 1
-    assert poll(store_of(commits(greatest, greatest), lists=lists), greatest).later == ()
+    assert poll(store_of(commits(greatest, greatest), lists=lists), greatest)[1] == ()
 
 
 @BOTH_WAYS
@@ -88,4 +83,4 @@ def test_commit_of_a_version_is_found_by_one_request(*, lists: bool) -> None:
 def test_only_a_later_checkpoint_shows_that_commits_are_gone(version: int, is_cut: bool, *, lists: bool) -> None:
     memory = MemoryLogStore(commits(0, 5), checkpoint(version), lists_from_name=lists)
     memory.put("_last_checkpoint", b'{"version": %d, "size": 9}' % version)
-    assert poll(CountingLogStore(memory), 5).is_cut == is_cut
+    assert poll(CountingLogStore(memory), 5)[1] == (None if is_cut else ())
