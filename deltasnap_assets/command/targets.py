@@ -13,7 +13,13 @@ from typing import Any
 import typer
 
 from deltasnap_assets.command.databricks import HOST, unity_catalog
-from deltasnap_assets.settings.catalogs import CatalogSettings, GlueCatalogSettings, SparkCatalogSettings, is_table_name
+from deltasnap_assets.settings.catalogs import (
+    NOT_A_NAME,
+    CatalogSettings,
+    GlueCatalogSettings,
+    SparkCatalogSettings,
+    is_table_name,
+)
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError, matching, with_discovered
 from deltasnap_assets.settings.loading import find_config, read_settings
@@ -142,6 +148,8 @@ def _in_catalog(text: str, catalog: str | None) -> list[TableSettings] | None:
     tables = list[TableSettings]()
     for name in names:
         full = f"{text.removesuffix(own)}{name}"
+        if not is_table_name(full):
+            raise CatalogError(table=full, reason=NOT_A_NAME)
         table = known.get(name) or TableSettings(name=_name_of(full), table=full, catalog=catalog)
         table.in_catalog({key: found})
         tables.append(table)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NAME_PART, _PATTERN_PART = r"[^.*?\[\]/\s`]+", r"[^./\s`]+"
+NOT_A_NAME = "its name has a space, or one of / * ? [ ] `"
+"""Why a table that a catalog lists cannot be named."""
 
 
 def is_table_name(text: str, *, is_pattern: bool = False) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltasnap_assets.settings.catalogs import NOT_A_NAME, is_table_name
 from deltasnap_assets.settings.config import Settings, TakenKeys
 from deltasnap_assets.settings.located import needs_session
 from deltasnap_assets.settings.table_settings import DiscoverSettings, TableSettings, is_dagster_name
@@ -98,7 +99,9 @@ def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
     for path, index in found:
         pattern = settings.discover[index]
         name = _name_of(path, pattern)
-        if not is_dagster_name(name):
+        if pattern.table and not is_table_name(path):
+            unfollowed[path] = _not_followed(path, NOT_A_NAME, "Rename it in the catalog.")
+        elif not is_dagster_name(name):
             unfollowed[path] = _not_followed(
                 path,
                 f"its folder gives the name {name!r}, and Dagster allows only letters, digits and underscores",

@@ -13,6 +13,7 @@ from deltasnap_assets.command.arguments import table_at
 from deltasnap_assets.command.table_on_spark import delta_log_of
 from deltasnap_assets.command.targets import targets_of
 from deltasnap_assets.command.views.check_view import Gate, check_targets, chosen_checks
+from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core.errors import CatalogError
 from tests.assets.followed_table import write
 from tests.builders import metadata, protocol, write_log
@@ -59,6 +60,19 @@ def test_table_of_a_catalog_is_checked_by_its_name(folder: Path, unity: UnitySer
     assert (table[0].name, table[1].unreachable) == ("main.silver.views", None)
     (table,) = check_targets(targets_of(["main.silver.ice"], {}), ALL, {})
     assert "it is not a Delta table" in str(table[1].unreachable)
+
+
+def test_name_that_only_the_catalog_accepts_fails_no_other_table(folder: Path, unity: UnityServer) -> None:
+    configure(folder, unity)
+    for name in ("events", "my events"):
+        unity.add(f"main.silver.{name}", (folder / "clicks").as_uri())
+    (target,) = targets_of(["main.silver.*"], {})
+    assert "main.silver.my events" in str(target.problem)
+    with (folder / "deltasnap.yaml").open("a") as file:
+        file.write("discover: [{table: main.silver.*}]\n")
+    settings = load_settings(folder=folder)
+    assert [table.table for table in settings.tables] == ["main.silver.events"]
+    assert list(settings.unfollowed) == ["main.silver.my events"]
 
 
 def test_other_names_with_dots_are_paths(folder: Path, unity: UnityServer) -> None:
