@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 Change = Literal["insert", "update", "delete"]
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _PLAIN = re.compile(r"[^'\\$\x00-\x1f]*")
-_TEXTS = ("string", "date", "timestamp", "timestamp_ntz")
+_DATE = r"[+-]?\d{4,7}-\d{1,2}-\d{1,2}"  # Spark also reads the year 2026 as its first day
+_TEXTS: Mapping[str, re.Pattern[str]] = {
+    "string": re.compile(".*", re.DOTALL),
+    "date": re.compile(f"{_DATE}( 00:00:00)?"),  # a datetime at midnight, too
+    "timestamp": re.compile(f"{_DATE}([ T].+)?"),
+    "timestamp_ntz": re.compile(f"{_DATE}([ T][0-9:.]+)?"),  # Spark ignores a zone
+}
+"""The texts that are values of types."""
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -137,7 +144,7 @@ def _equals(column: TableColumn, value: object) -> str:
         return f"{name} = cast({_literal(text)} as {kind})"
     if kind == "boolean" and text in ("true", "false"):
         return f"{name} = {text}"
-    if kind in _TEXTS or kind.startswith(("char", "varchar")):
+    if kind in _TEXTS and _TEXTS[kind].fullmatch(text):
         return f"{name} = {_literal(text)}"
     raise ValueError(f"Expected a value of type {kind} for the column {column.name} of the key, found {text!r}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,6 +166,9 @@ COLUMNS: dict[str, Any] = {
     "ratio": "double",
     "text": "string",
     "day": "date",
+    "at": "timestamp",
+    "local": "timestamp_ntz",
+    "code": "varchar(9)",
     "flag": "boolean",
     "list": {"type": "array", "elementType": "long", "containsNull": True},
 }
@@ -182,6 +185,17 @@ COLUMNS: dict[str, Any] = {
         ("text", "it's", "`text` = cast(X'69742773' as string)"),
         ("ratio", "NaN", "`ratio` = cast('NaN' as double)"),
         ("day", date(2026, 3, 1), "`day` = '2026-03-01'"),
+        ("day", datetime(2026, 3, 1), "`day` = '2026-03-01 00:00:00'"),
+        ("day", datetime(2026, 3, 1, 5), None),
+        ("day", "2026", None),
+        ("day", "today", None),
+        ("at", datetime(2026, 3, 1, 5, tzinfo=UTC), "`at` = '2026-03-01 05:00:00+00:00'"),
+        ("at", "2026-03-01", "`at` = '2026-03-01'"),
+        ("at", "2026-03", None),
+        ("local", "2026-03-01T05:00:00.5", "`local` = '2026-03-01T05:00:00.5'"),
+        ("local", "now", None),
+        ("local", datetime(2026, 3, 1, 5, tzinfo=UTC), None),
+        ("code", "a", "`code` = 'a'"),
         ("flag", True, "`flag` = true"),
         ("number", "7 or true", None),
         ("number", "1.5", None),
