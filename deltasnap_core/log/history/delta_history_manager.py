@@ -28,7 +28,8 @@ from deltasnap_core.log.history.commit_timestamps import (
 )
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.changing_log import read_or_list_again
-from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.ranges import VersionRanges
@@ -213,13 +214,7 @@ class DeltaHistoryManager:
     def _list(self) -> LogListing:
         if self._listing is not None:
             return self._listing
-        try:
-            listing = list_log(self._store, self._log_path, catalog=self._catalog)
-        except FileNotFoundError as error:
-            raise DeltaTableNotFoundError(path=table_path(self._log_path)) from error
-        if listing.latest_version is None:
-            raise DeltaTableNotFoundError(path=table_path(self._log_path))
-        return listing
+        return LogSegmentBuilder(self._store, self._log_path, catalog=self._catalog).list_versions(0)
 
     def _start_of_in_commit_timestamps(self, listing: LogListing) -> tuple[int, int | None]:
         if self._configuration is not None:

@@ -72,11 +72,12 @@ class _Draft:
     """A checkpoint that is not in place yet.
 
     top_level: the file to put in place, under a temporary name. sidecars: in place; no checkpoint names them yet.
+    digest:    of its file actions.
     """
 
     top_level: FileStatus
-    provider: CheckpointProvider
     target: str
+    digest: FileDigest
     sidecars: tuple[FileStatus, ...] = ()
 
 
@@ -126,10 +127,10 @@ class CheckpointWriter:
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         if columns.has_times:
             self._check_times()
-        draft, digest = self.snapshot.versions.run(partial(self._draft, columns, staging))
+        draft = self.snapshot.versions.run(partial(self._draft, columns, staging))
         is_placed = False
         try:
-            contents = self._read_back(draft, expected, columns, digest)
+            contents = self._read_back(draft, expected, columns)
             self._check_log_unchanged()
             existing = self._existing()
             is_placed = existing is None and self._placed(draft)
@@ -140,7 +141,7 @@ class CheckpointWriter:
             return WrittenCheckpoint.existing(existing or self._winner(draft))
         return self._announced(draft, contents, expected)
 
-    def _draft(self, columns: CheckpointColumns, staging: str, version: Version) -> tuple[_Draft, FileDigest]:
+    def _draft(self, columns: CheckpointColumns, staging: str, version: Version) -> _Draft:
         session = self.context.session(_WORK)
         with translated(*version.read_files):
             files, observed = self._observed(version.file_actions(), columns)
@@ -148,19 +149,14 @@ class CheckpointWriter:
                 return self._v2(files, observed, columns, staging)
             return self._classic(columns.all_rows(session, files, self._non_file), files, observed, staging)
 
-    def _classic(
-        self, rows: DataFrame, files: DataFrame | None, observed: Observation, staging: str
-    ) -> tuple[_Draft, FileDigest]:
+    def _classic(self, rows: DataFrame, files: DataFrame | None, observed: Observation, staging: str) -> _Draft:
         # Many: all tasks parse the statistics, one writes.
         in_one = rows.coalesce(1) if self._num_actions <= ACTIONS_A_SIDECAR else rows.repartition(1)
         (part,) = self._written_files(in_one, staging)
         digest = NO_FILES if files is None else FileDigest.of(observed.get)
-        target = join_url(self._log_path, checkpoint_file(self._version))
-        return _Draft(top_level=part, provider=self._provider(part), target=target), digest
+        return _Draft(top_level=part, target=join_url(self._log_path, checkpoint_file(self._version)), digest=digest)
 
-    def _v2(
-        self, files: DataFrame | None, observed: Observation, columns: CheckpointColumns, staging: str
-    ) -> tuple[_Draft, FileDigest]:
+    def _v2(self, files: DataFrame | None, observed: Observation, columns: CheckpointColumns, staging: str) -> _Draft:
         count = max(1, -(-self._num_actions // ACTIONS_A_SIDECAR))
         parts, digest = list[FileStatus](), NO_FILES
         if files is not None:
@@ -171,12 +167,12 @@ class CheckpointWriter:
         try:
             for part in parts:
                 placed.append(self._placed_sidecar(part))
-            return self._v2_draft(tuple(placed), staging), digest
+            return self._v2_draft(tuple(placed), digest, staging)
         except BaseException:
             self.storage.delete(sidecar.path for sidecar in placed)
             raise
 
-    def _v2_draft(self, sidecars: tuple[FileStatus, ...], staging: str) -> _Draft:
+    def _v2_draft(self, sidecars: tuple[FileStatus, ...], digest: FileDigest, staging: str) -> _Draft:
         metadata, version = self.snapshot.metadata, self._version
         actions = [{"checkpointMetadata": {"version": version}}, *map(_sidecar_action, sidecars)]
         lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self._non_file.rows()))
@@ -184,13 +180,8 @@ class CheckpointWriter:
         self.storage.write(top_level, lines.encode())
         # The name is the same for every writer, so that only one of several concurrent writers puts its file in place.
         name = uuid_checkpoint_file(version, str(uuid5(NAMESPACE_URL, f"{metadata.id}/{version}")), "json")
-        status = self._status(top_level)
-        return _Draft(
-            top_level=status,
-            provider=self._provider(status),
-            target=join_url(self._log_path, name),
-            sidecars=sidecars,
-        )
+        target = join_url(self._log_path, name)
+        return _Draft(top_level=self._status(top_level), target=target, digest=digest, sidecars=sidecars)
 
     def _observed(self, files: DataFrame | None, columns: CheckpointColumns) -> tuple[DataFrame | None, Observation]:
         """Return file actions without expired tombstones, and what observes their digest while Spark writes them."""
@@ -213,15 +204,13 @@ class CheckpointWriter:
             raise StorageError(path=target, reason="expected no file of this new name")
         return self._status(target)
 
-    def _read_back(
-        self, draft: _Draft, expected: SnapshotState, columns: CheckpointColumns, digest: FileDigest
-    ) -> CheckpointContents:
+    def _read_back(self, draft: _Draft, expected: SnapshotState, columns: CheckpointColumns) -> CheckpointContents:
         """Return the contents of a draft, as readers will see them. Errors: CheckpointMismatchError."""
-        store = self.context.table_log.store
+        store, provider, digest = self.context.table_log.store, self._provider(draft.top_level), draft.digest
         try:
-            contents = open_checkpoint(store, draft.provider, self._log_path)
+            contents = open_checkpoint(store, provider, self._log_path)
             log = LoadedLog(
-                segment=self._segment_of(draft.provider),
+                segment=self._segment_of(provider),
                 checkpoint=contents,
                 batch=EMPTY_BATCH,
                 non_file=load_non_file_actions(store, contents, EMPTY_BATCH),

@@ -55,14 +55,7 @@ class LastPolls:
         None: unknown, because the table is new: nothing has read its log yet, or no run has checked it yet.
         Errors: StorageError if the store cannot be listed.
         """
-
-        def status(found: _Read) -> TableStatus | None:
-            known = found.row.status
-            is_known = known.level is not TableLevel.UNKNOWN or found.damage or not is_new(found.poll, now_ms)
-            return known if is_known else None
-
-        found = self._each(tables, now_ms, paths or {})
-        return {table: status(each) for table, each in zip(tables, found, strict=True)}
+        return {each.row.table: _known_status(each, now_ms) for each in self._each(tables, now_ms, paths or {})}
 
     def problems(self, table: str, now_ms: int) -> tuple[Problem, ...]:
         """Return the current problems of a table: damage of its store, and those of `problems_now`.
@@ -191,6 +184,12 @@ class _Read:
     row: FleetRow
     poll: LastPoll | None = None
     damage: Problem | None
+
+
+def _known_status(found: _Read, now_ms: int) -> TableStatus | None:
+    known = found.row.status
+    is_known = known.level is not TableLevel.UNKNOWN or found.damage or not is_new(found.poll, now_ms)
+    return known if is_known else None
 
 
 def _row(stored: StoredTable, poll: LastPoll | None, now_ms: int) -> tuple[FleetRow, Problem | None]:
