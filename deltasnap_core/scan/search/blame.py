@@ -208,9 +208,12 @@ def _without_copies(old: Iterable[pa.Table], new: Iterable[pa.Table]) -> tuple[l
 
 
 def _text(row: pa.Table) -> str:
-    """Return a text that is equal for equal rows only, as in `RowComparison`: NaN equals NaN, 0.0 is not -0.0."""
-    values = (column.cast(countable(column.type)).to_pylist()[0] for column in row.columns)
-    return repr([(field.name, str(field.type), _form(value)) for field, value in zip(row.schema, values, strict=True)])
+    """Return a text that is equal for equal rows only, as in `RowComparison`: NaN equals NaN, 0.0 is not -0.0.
+
+    Names are compared without regard to case: `Day` and `day` are one column.
+    """
+    values = (_form(column.cast(countable(column.type)).to_pylist()[0]) for column in row.columns)
+    return repr([(each.name.lower(), str(each.type), value) for each, value in zip(row.schema, values, strict=True)])
 
 
 def _form(value: Any) -> str:

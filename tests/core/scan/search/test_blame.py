@@ -109,6 +109,14 @@ def test_rows_of_each_partitioning_have_their_values_and_copies_are_not_told(
     assert (days, [(row_of(each.new) or {}).get("day") for each in history.changes]) == ([None, "a"], ["a", "a"])
 
 
+def test_column_whose_name_gets_another_case_did_not_change(spark: SparkSession, tmp_path: Path) -> None:
+    for day in ("Day", "day"):
+        rows = pa.table({"id": pa.array([1], pa.int64()), day: ["a"]})
+        write_deltalake(tmp_path, rows, mode="overwrite", schema_mode="overwrite", partition_by=[day])
+    history = open_table(tmp_path, spark=spark).blame({"DAY": "a"})
+    assert [(each.version, each.change) for each in history.changes] == [(0, "insert")]
+
+
 @pytest.mark.spark
 def test_times_beyond_those_of_python_have_a_history(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array([1, 1], pa.int64()), "at": pa.array([2**62, -(2**61)], pa.timestamp("us", "UTC"))})
