@@ -140,7 +140,7 @@ def _computed_state(run: _Run) -> dict[int, Entries]:
             entries_of[newest] |= column_page(facts.columns, run.table.checks)
         if checks_of(run.table.checks, [ROWS_EXPECTED]):
             with suppress(CorruptLogError):  # a check of the log reports it
-                entries_of[newest] |= rows_page(facts.daily_rows.of(0))
+                entries_of[newest] |= rows_page(facts.rows_of_last_day)
     return entries_of
 
 

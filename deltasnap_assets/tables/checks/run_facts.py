@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import dagster as dg
@@ -126,9 +126,21 @@ class RunFacts:
 
     @property
     def daily_rows(self) -> DailyRows:
+        return self._rows_up_to(self.now_ms)
+
+    @property
+    def rows_of_last_day(self) -> int | None:
+        """The rows that commits added in the 24 hours up to the newest stored version; None: unknown."""
+        newest = self.newest
+        time = self.snapshots.versions.manifests(self.table.name, [newest])[newest].timestamp
+        rows = self._rows_up_to(time)
+        # The log may date a commit later than its file, so that times increase.
+        return replace(rows, now_ms=rows.times_ms.get(newest, time)).of(0)
+
+    def _rows_up_to(self, time_ms: int) -> DailyRows:
         listing = self.snapshots.listing(self.table)
         latest = self.snapshots.state_if_stored(self.table, listing.latest_version)
-        return daily_rows_of(self.table, listing, latest, self.now_ms)
+        return daily_rows_of(self.table, listing, latest, time_ms)
 
     @property
     def columns(self) -> tuple[ColumnTrend, ...]:

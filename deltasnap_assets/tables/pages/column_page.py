@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 
 import dagster as dg
@@ -37,7 +38,7 @@ def column_page(trends: Sequence[ColumnTrend], settings: CheckSettings) -> Entri
 
 @noting_problems
 def rows_page(rows: int | None) -> Entries:
-    """Return the rows that commits added in the last 24 hours. None: unknown."""
+    """Return the rows that commits added in the 24 hours up to a version. None: unknown."""
     return {} if rows is None else {"rows_added_in_24_hours": dg.MetadataValue.int(rows)}
 
 
@@ -49,19 +50,24 @@ def _plotted(value: Extreme | None) -> float | None:
 def _shown(value: Extreme | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, datetime):  # short, so that the table is not wider than the page
+        text = value.replace(tzinfo=None).isoformat(" ")
+        return text.rstrip("0") if "." in text else text
     return markdown_text(value) if isinstance(value, str) else str(value)
 
 
-def _table(trends: Iterable[ColumnTrend]) -> str:
+def _table(trends: Sequence[ColumnTrend]) -> str:
     """Return as many columns as Dagster shows next to the key, with a row for each."""
     rows = list[tuple[str, ...]]()
     table = ""
+    header = ("column", "nulls", "min", "max", "unknown because")
+    width = 5 if any(trend.no_nulls or trend.no_extremes for trend in trends) else 4
     for trend in trends:
         share = "" if trend.null_share is None else f"{trend.null_share:.2%}"
         extremes = map(_shown, (trend.least, trend.greatest))
         why = "; ".join(dict.fromkeys(filter(None, (trend.no_nulls, trend.no_extremes))))
-        rows.append((markdown_text(trend.column), share, *extremes, why))
-        longer = markdown_table(("column", "nulls", "min", "max", "unknown because"), rows)
+        rows.append((markdown_text(trend.column), share, *extremes, why)[:width])
+        longer = markdown_table(header[:width], rows)
         if len(longer) > MAX_CHARACTERS:
             break
         table = longer

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -237,7 +238,8 @@ class _Side:
             (self.unstated, "do not state its bounds"),
             (self.may_be_wider if is_wide else 0, "have bounds that may be wider than its values"),
         )
-        return None if reason else exact.value, reason
+        value = exact.value + 0.0 if isinstance(exact.value, float) else exact.value  # Parquet's least zero is -0.0
+        return None if reason else value, reason
 
     def to_json(self) -> dict[str, Any]:
         counts = {"unstated": self.unstated, "may_be_wider": self.may_be_wider}
@@ -387,4 +389,4 @@ def _is_inexact(bound: pa.Array) -> pa.Array:
     if pa.types.is_decimal(bound.type):
         limit = _ROUNDED.scaleb(-bound.type.scale)
         return pc.fill_null(pc.greater_equal(pc.abs(bound), pa.scalar(limit)), False)
-    return pa.array([False] * len(bound), pa.bool_())
+    return pa.array(np.zeros(len(bound), np.bool_))

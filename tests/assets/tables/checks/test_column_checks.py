@@ -219,12 +219,22 @@ def test_run_plots_the_columns_on_the_page_and_records_the_checks(tmp_path: Path
     page = app.metadata("computed_state", newest)
     assert (page["null_share_of_amount"], page["min_of_id"], page["max_of_id"]) == (50 / 550, 0, 99)
     assert (page["rows_added_in_24_hours"], "null_share_of_day" in page) == (50, True)
-    assert "| amount | 9.09% | 1.5 | 1.5 |  |" in page["columns"]
+    assert "| amount | 9.09% | 1.5 | 1.5 |\n" in page["columns"]
     assert "min_of_id" not in app.metadata("computed_state", newest - 1)
     found = evaluations(app, None)
     assert not found["null_share"].passed
     assert (found["rows_expected"].passed, found["rows_expected"].severity.value) == (True, "ERROR")
     assert {"max_not_in_future", "columns_within"}.isdisjoint(found)
+
+
+@pytest.mark.usefixtures("_without_spark")
+def test_rows_of_the_last_day_are_those_before_the_version_also_in_a_late_run(tmp_path: Path) -> None:
+    app = App(tmp_path, checks={"rows_expected": {}})
+    for ago, rows in ((5, 30), (3, 20)):
+        write_day(app.path, ago, rows)
+        app.refresh()
+    added = [app.metadata("computed_state", version)["rows_added_in_24_hours"] for version in (0, 1)]
+    assert added == [30, 20]
 
 
 @pytest.mark.usefixtures("_without_spark")

@@ -144,6 +144,11 @@ def test_nulls_of_a_file_with_a_deletion_vector_are_known_if_none_or_all_rows_ar
     assert (trend.records, trend.nulls, bool(trend.no_nulls)) == (5 - deleted, expected, expected is None)
 
 
+def test_zero_has_no_sign_as_least_value(tmp_path: Path) -> None:
+    trend = trend_of(tmp_path, "double", {"stats": stated(5, -0.0, 2.0)})
+    assert str(trend.least) == "0.0"
+
+
 def test_extreme_of_another_file_is_known_although_a_deletion_vector_hides_values(tmp_path: Path) -> None:
     hidden = {"stats": stated(5, 2, 9), "deletionVector": vector(1)}
     trend = trend_of(tmp_path, "long", hidden, {"stats": stated(5, 1, 8)})
