@@ -185,7 +185,7 @@ def facts_of(trend: ColumnTrend) -> tuple[Any, ...]:
     return trend.nulls, trend.least, trend.greatest, trend.new_null_share
 
 
-@settings(max_examples=150, deadline=None, phases=[Phase.generate])
+@settings(max_examples=60, deadline=None, phases=[Phase.generate])
 @given(drawn=logs(), data=st.data())
 def test_totals_of_changed_files_are_those_of_all_files(
     drawn: tuple[Log, tuple[str, ...]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -273,6 +273,20 @@ def test_compaction_reads_only_the_changed_files(stored: Stored, passes: list[in
     assert passes == [0]
 
 
+def test_renamed_column_keeps_its_totals(stored: Stored, passes: list[int]) -> None:
+    mapping = {"delta.columnMapping.mode": "name"}
+
+    def named(name: str) -> Any:
+        return metadata(schemaString=schema(builders.mapped(name, "long", 1, "i")), configuration=mapping)
+
+    stored.log[0] = [protocol(2, 5), named("old"), add("a", stats=stats_of(1, 9))]
+    write_log(stored.folder / "t", stored.log)
+    stored.store.write_range("t", DeltaLog.for_table(None, stored.folder / "t"), 0, 0)
+    stored.known = stored.store.tables("t", 0).column_totals(NOW).to_json()
+    trend = stored.commit(named("new"), add("b", stats=stats_of(0, 2)))
+    assert (trend.column, trend.least, trend.greatest, passes) == ("new", 0, 9, [0])
+
+
 @pytest.mark.parametrize("known", [{}, {"version": 0}, {"version": "x", "since": None}], ids=str)
 def test_totals_of_another_release_are_not_used(known: Any, stored: Stored, passes: list[int]) -> None:
     stored.commit(add("a", stats=stats_of(1, 9)))
@@ -290,11 +304,15 @@ def test_wrong_totals_are_found_by_the_number_of_files(stored: Stored, passes: l
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("removed", [3, 400], ids=["looked up by key", "joined"])
+@pytest.mark.parametrize(
+    ("removed", "new_base_from"),
+    [(3, 10**6), (400, 10**6), (3, 1)],
+    ids=["looked up by key", "joined", "a new base"],
+)
 def test_spark_finds_the_same_totals_from_changes_and_from_all_files(
-    removed: int, spark: SparkSession, tmp_path: Path
+    removed: int, new_base_from: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    policy = ChangePolicy(least_rows=10**6, base_fraction=2)
+    policy = ChangePolicy(least_rows=new_base_from, base_fraction=new_base_from / 10**6)
     stored = Stored(folder=tmp_path, store=SnapshotStore.open(spark, tmp_path / "store", engine="spark", policy=policy))
     stored.commit(*(add(f"f{number}", stats=stats_of(number % 50, number)) for number in range(1000)))
     known = stored.known
