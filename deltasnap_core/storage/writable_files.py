@@ -23,7 +23,6 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_o
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import error_code, retrying
 from deltasnap_core.storage.storage_errors import storage_errors, write_errors
-from deltasnap_core.storage.temporary_options import options_to_keep
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -45,7 +44,6 @@ class WritableFiles:
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self._is_local = is_local(root)
         self._root = Path(local_path(root))
-        self._storage_options = options_to_keep(storage_options)
         self._log_store = FsspecLogStore(storage_options)
 
     def names(self, folder: str) -> list[str]:
@@ -282,7 +280,7 @@ class WritableFiles:
             work()
 
     def _filesystem(self, url: str) -> tuple[AbstractFileSystem, str]:
-        return filesystem_of(url, self._storage_options)
+        return filesystem_of(url, self._log_store.storage_options)
 
     def on_each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return `work` of each item, in order; for a remote storage, in parallel."""

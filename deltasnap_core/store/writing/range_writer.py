@@ -185,12 +185,13 @@ class RangeWriter:
         store, log_path = self.context.table_log.store, self.context.table_log.log_path
         folder = new_folder(BASE, log.version, log.version)
         written = self.driver_rows.write_base(reconciled_actions(store, log, log_path), folder, log.version)
+        return written, partial(self._counted_in_driver, log)
 
-        def count_files(_: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
-            known = replace(log, non_file=non_file)
-            return HeldFiles.count(store, log_path, known, retention, hold=False)[1]
-
-        return written, count_files
+    def _counted_in_driver(
+        self, log: LoadedLog, _: VersionManifest, non_file: NonFileActions, retention: Retention
+    ) -> StateDelta:
+        table_log, in_force = self.context.table_log, replace(log, non_file=non_file)
+        return HeldFiles.count(table_log.store, table_log.log_path, in_force, retention, hold=False)[1]
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""

@@ -27,7 +27,6 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.temporary_options import options_to_keep
 from deltasnap_core.storage.urls import is_hidden, is_local, join_url, local_path, split_url, to_url
 
 _log = logger_of(__name__)
@@ -55,8 +54,7 @@ class SparkFiles:
         can_read: whether Spark has a connector for the filesystem of a URL, given in Spark's form. It is called once
                   for each scheme and bucket, with the first URL there. That file may not exist yet.
         """
-        self._storage_options = options_to_keep(storage_options)
-        self._store = FsspecLogStore(self._storage_options)
+        self._store = FsspecLogStore(storage_options)
         self._can_read = can_read
         self._known: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -70,7 +68,7 @@ class SparkFiles:
     @property
     def storage_options(self) -> Mapping[str, Any]:
         """The options for fsspec, as given."""
-        return self._storage_options
+        return self._store.storage_options
 
     def url_for_spark(self, url: str) -> str:
         """Return a URL in Spark's form, whether or not Spark can read it."""
@@ -109,7 +107,7 @@ class SparkFiles:
         return tuple(map_concurrently(lambda name: self._put(root / name, join_url(url, name)), names))
 
     def _put(self, file: Path, target: str) -> str:
-        filesystem, fs_path = filesystem_of(target, self._storage_options)
+        filesystem, fs_path = filesystem_of(target, self.storage_options)
         retrying(lambda: filesystem.makedirs(split_url(fs_path)[0], exist_ok=True))
         retrying(lambda: filesystem.put_file(str(file), fs_path))
         return target
@@ -138,7 +136,7 @@ class SparkFiles:
                 # Linking a symbolic link would create another symbolic link, perhaps a dangling one.
                 os.link(Path(local_path(url)).resolve(), copy)
                 return
-        filesystem, fs_path = filesystem_of(url, self._storage_options)
+        filesystem, fs_path = filesystem_of(url, self.storage_options)
         handle, partial = tempfile.mkstemp(dir=copy.parent, prefix=".")
         os.close(handle)
         try:
