@@ -139,7 +139,8 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
     """Return the lines of files that are not blank (UNREAD_LINES_SCHEMA), in file order. `classify_lines` parses them.
 
     It splits all files in one call: one call per file would take longer than parsing the lines of most files.
-    path_of, contents: by version, ascending. first_line: the number of the first line of each file.
+    contents: by version, ascending. path_of: of these versions, and perhaps others. first_line: the number of the first
+    line of each file.
     Errors: CorruptLogError naming file and line, for a line that is too long or invalid UTF-8.
     """
     sparse = None

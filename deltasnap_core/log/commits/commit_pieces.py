@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltasnap_core.errors import StorageError
@@ -16,13 +15,10 @@ PIECE_BYTES = 4 << 20
 """The approximate size of a piece."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Lines that are parsed together: whole commits, or a part of one. Both maps are by version, ascending."""
-
-    path_of: dict[int, str]
-    contents: dict[int, bytes]
-    first_line: int = 1
+Piece = tuple[int, dict[int, bytes]]
+"""Lines that are parsed together, of whole commits or a part of one: the number of the first line of each commit, and
+the contents by version, ascending.
+"""
 
 
 def pieces_of(store: LogStore, files: Sequence[FileStatus]) -> Iterator[Piece]:
@@ -52,8 +48,7 @@ def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[Piece]:
         if missing is None and isinstance(error, StorageError):
             raise
         raise missing_commit(missing or files[0].path) from error
-    path_of = {commit_version(file.path): file.path for file in files}
-    yield Piece(path_of=path_of, contents=dict(zip(path_of, contents, strict=True)))
+    yield 1, {commit_version(file.path): content for file, content in zip(files, contents, strict=True)}
 
 
 def _in_parts(store: LogStore, file: FileStatus) -> Iterator[Piece]:
@@ -61,7 +56,7 @@ def _in_parts(store: LogStore, file: FileStatus) -> Iterator[Piece]:
     try:
         with store.open(file.path) as stream:
             for number, content in pieces(stream, file.path):
-                yield Piece(path_of={version: file.path}, contents={version: content}, first_line=number)
+                yield number, {version: content}
     except FileNotFoundError as error:
         raise missing_commit(file.path) from error
 

@@ -6,7 +6,8 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -144,8 +145,9 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Re
     """Read commits. is_held: whether to keep their lines in memory, otherwise only measures of file actions."""
     reading = _Reading(files, is_large=not is_held)
     pieces = map(reading.hashed, pieces_of(store, files))
+    path_of = {commit_version(file.path): file.path for file in files}
     threads = _PARSER_THREADS if sum(file.size for file in files) > commit_pieces.PIECE_BYTES else 0
-    for found in _in_order(_classify_held if is_held else _classify_streamed, pieces, at_once=threads):
+    for found in _in_order(partial(_classify, path_of, is_held), pieces, at_once=threads):
         reading.add(found)
     return reading
 
@@ -170,7 +172,7 @@ class _Reading:
 
     def hashed(self, piece: Piece) -> Piece:
         """Add the content of a piece to the digests of its commits. Return the piece."""
-        for version, content in piece.contents.items():
+        for version, content in piece[1].items():
             self._hashes[version].update(content)
         return piece
 
@@ -235,35 +237,27 @@ def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -
             yield pending.popleft().result()
 
 
-def _classify_held(piece: Piece) -> _Classified:
-    unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
-    lines = classify_lines(piece.path_of, unread)
-    return _Classified(
-        lines=lines,
-        counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS)),
-        has_marks=has_marks(unread),
-        data_changes=versions_with_data_changes(lines),
-    )
-
-
-def _classify_streamed(piece: Piece) -> _Classified:
-    unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
-    lines = classify_lines(piece.path_of, unread)
+def _classify(path_of: Mapping[int, str], is_held: bool, piece: Piece) -> _Classified:
+    first_line, contents = piece
+    unread = split_lines(path_of, contents, first_line=first_line)
+    lines = classify_lines(path_of, unread)
     is_change = pc.is_in(lines["action"], pa.array(FILE_ACTIONS))
-    measures = lines.select(MEASURED_LINES.names).filter(is_change)
-    return _Classified(
-        lines=lines_with(lines, *OTHER_ACTIONS),
-        counts=_counts(measures),
-        measures=measures,
-        samples=first_files(lines, np.flatnonzero(is_change.to_numpy()), SAMPLE_FILES),
+    counts = pc.value_counts(lines["commit_version"].filter(is_change)).to_pylist()
+    found = _Classified(
+        lines=lines,
+        counts={each["values"]: each["counts"] for each in counts},
         has_marks=has_marks(unread),
-        unusual=_first_differences(without_marks(unread), lines),  # Spark ignores the mark
         data_changes=versions_with_data_changes(lines),
     )
-
-
-def _counts(changed: pa.Table) -> dict[int, int]:
-    return {row["values"]: row["counts"] for row in pc.value_counts(changed["commit_version"]).to_pylist()}
+    if is_held:
+        return found
+    return replace(
+        found,
+        lines=lines_with(lines, *OTHER_ACTIONS),
+        measures=lines.select(MEASURED_LINES.names).filter(is_change),
+        samples=first_files(lines, np.flatnonzero(is_change.to_numpy()), SAMPLE_FILES),
+        unusual=_first_differences(without_marks(unread), lines),  # Spark ignores the mark
+    )
 
 
 def _first_differences(unread: pa.Table, usual: pa.Table) -> dict[int, int]:

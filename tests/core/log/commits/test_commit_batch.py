@@ -224,5 +224,5 @@ def test_small_commits_are_parsed_together_up_to_a_size(monkeypatch: pytest.Monk
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
     store = MemoryLogStore()
     files = [store.put(commit_file(version), b"x" * size) for version, size in enumerate([4, 4, 4, 4, 10, 1])]
-    pieces = [[*piece.path_of] for piece in commit_pieces.pieces_of(store, files)]
+    pieces = [[*contents] for _, contents in commit_pieces.pieces_of(store, files)]
     assert pieces == [[0, 1, 2], [3, 4], [5]]
