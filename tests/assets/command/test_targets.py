@@ -183,6 +183,11 @@ def test_pattern_of_names_matches_tables_of_a_catalog_configured_ones_with_their
     assert options == [{"anon": True, "key": "1"}, {"key": "1"}]
 
 
+def test_table_at_a_path_has_the_name_of_its_folder(folder: Path) -> None:
+    tables = [target.table for target in targets_of(["s3://lake/web/page views/", "./clicks", "/"], {})]
+    assert [table and table.name for table in tables] == ["page_views", "clicks", "table"]
+
+
 def test_pattern_of_configured_names_wins_over_folders(folder: Path) -> None:
     write(folder / "events_2", 0, 0)
     (folder / "deltasnap.yaml").write_text("tables: [{name: events_1, path: clicks}, {name: other, path: clicks}]\n")

@@ -30,6 +30,11 @@ def test_name_is_found_in_any_case_but_an_exact_match_is_preferred() -> None:
     assert [found.resolve(names) for names in ([], ["s", "no"], ["id", "x"], ["A.b"])] == [None] * 4
 
 
+def test_texts_of_a_limited_length_are_strings() -> None:
+    found = columns(field("c", "char(3)"), field("v", "varchar(9)"), field("s", "string collate UNICODE_CI"))
+    assert [leaf.data_type for leaf in found.leaves] == ["string", "string", "collated"]
+
+
 def test_path_may_lead_into_a_column_that_only_spark_can_resolve() -> None:
     lists = {"type": "array", "elementType": "long", "containsNull": True}
     maps = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
