@@ -265,23 +265,25 @@ class StoredVersion:
     def changed_files(self, since: int, columns: Sequence[str]) -> tuple[Rows, Rows] | None:
         """Return the live files of an earlier version and of this one, of those files that changed between them.
 
-        None: the changes are not stored, because this version has a later base.
+        None: the changes are not stored, because this version has a later base, or they are many.
         """
         manifest = self.manifest
         if not manifest.base.last <= since <= manifest.version:
             return None
         sets = tuple(data_set for data_set in manifest.changes if data_set.first <= since)
         earlier = replace(manifest, version=since, changes=sets)
-        later = sum(data_set.rows for data_set in manifest.changes if data_set.last > since)
-        with self._reading():
-            return self.engine.answer(
-                {Question.COUNT: manifest.rows, Question.ROWS: later},
-                work=f"{later:,} changes read",
-                driver=partial(self.driver_rows.changed_files, earlier, manifest, columns),
-                spark=lambda _: tuple(
-                    self._live_of(rows).select(*columns) for rows in self.spark_rows.changed_states(earlier, manifest)
-                ),
-            ).value
+        return self._answer(
+            Question.COUNT,
+            partial(self.driver_rows.changed_files, earlier, manifest, columns),
+            lambda _: self._changed_on_spark(earlier, columns),
+        )
+
+    def _changed_on_spark(self, earlier: VersionManifest, columns: Sequence[str]) -> tuple[Rows, Rows] | None:
+        later = (data_set.rows for data_set in self.manifest.changes if data_set.last > earlier.version)
+        if sum(later) > FILES_IN_PIECE:
+            return None
+        before, after = map(self._live_of, self.spark_rows.changed_states(earlier, self.manifest))
+        return before.select(*columns), after.select(*columns)
 
     def live_files(self, wanted: pa.StringArray) -> pa.Table:
         """Return the live files (LIVE_FILE_COLUMNS) with the wanted path keys."""

@@ -31,6 +31,7 @@ from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
+from deltasnap_core.scan.version import FILES_IN_PIECE
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
@@ -102,14 +103,16 @@ class DriverRows:
 
     def changed_files(
         self, earlier: VersionManifest, manifest: VersionManifest, columns: Sequence[str]
-    ) -> tuple[pa.Table, pa.Table]:
+    ) -> tuple[pa.Table, pa.Table] | None:
         """Return the live files (some columns of ADDS) of two versions with one base that the changes between touch.
 
-        Also other rows of their paths, which are the same in both.
+        Also other rows of their paths, which are the same in both. None: they are too many to hold.
         """
+        keys = self._keys_changed(earlier, manifest)
+        if len(keys) > FILES_IN_PIECE:
+            return None
         names = selected_columns(ADDS.names, columns)
         schema = _narrowed({*(f"add.{name}" for name in names), *_KEY_COLUMNS})
-        keys = self._keys_changed(earlier, manifest)
         base, changes = self._base(manifest, schema, keys), self._changes(manifest, schema, keys)
         before = changes.filter(pc.less_equal(changes["commit_version"], earlier.version))
         return self._live(_reconciled(base, before), names), self._live(_reconciled(base, changes), names)

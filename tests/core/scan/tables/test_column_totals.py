@@ -18,6 +18,7 @@ from deltasnap_core.scan.tables import metadata_tables
 from deltasnap_core.scan.tables.column_trends import ColumnTrend
 from deltasnap_core.scan.version import Version
 from deltasnap_core.store.format.change_sets import ChangePolicy
+from deltasnap_core.store.rows import driver_rows
 from tests import builders
 from tests.builders import add, metadata, protocol, remove, schema, write_log
 from tests.driver_bases import use_driver_bases
@@ -271,6 +272,16 @@ def test_compaction_reads_only_the_changed_files(stored: Stored, passes: list[in
     trend = stored.commit(remove("a"), remove("b"), add("c", stats=stats_of(1, 9), dataChange=False))
     assert (trend.records, trend.least, trend.greatest) == (4, 1, 9)
     assert passes == [0]
+
+
+def test_all_files_are_read_if_more_changed_than_the_driver_holds(
+    stored: Stored, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.commit(add("a", stats=stats_of(1, 9)))
+    monkeypatch.setattr(driver_rows, "FILES_IN_PIECE", 1)
+    assert stored.commit(add("b", stats=stats_of(1, 10))).greatest == 10
+    assert stored.commit(add("c", stats=stats_of(1, 11)), add("d", stats=stats_of(1, 12))).greatest == 12
+    assert passes == [0, 2]
 
 
 def test_renamed_column_keeps_its_totals(stored: Stored, passes: list[int]) -> None:
