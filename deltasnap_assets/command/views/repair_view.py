@@ -25,7 +25,7 @@ def stored_name(text: str, path: str, chosen: str | None) -> str:
     if chosen is not None:
         return chosen
     tables = load_settings().tables
-    if found := [each for each in tables if each.name == text]:
+    if found := [each for each in tables if text in (each.name, each.table)]:
         return found[0].name
     if found := [each for each in tables if each.path and to_url(each.path) == to_url(path)]:
         return found[0].name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.command.views.repair_view import lines_of
+from deltasnap_assets.command.views.repair_view import lines_of, stored_name
 from deltasnap_core import SnapshotStore, TableLog, VersionRanges, WrittenCheckpoint
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, checkpoint_file, commit_file
 from deltasnap_core.storage.log_store import FileStatus
@@ -49,6 +49,14 @@ def test_by_default_nothing_is_written(arguments: list[str], folder: Path) -> No
     ]
     assert "The commit of version 1 is missing" in result.stderr
     assert sorted(file.name for file in (folder / "t").rglob("*")) == before
+
+
+def test_table_is_configured_by_its_name_in_a_catalog_too(folder: Path) -> None:
+    catalogs = "catalogs: {main: {type: unity, host: localhost}}"
+    text = f"{catalogs}\ntables: [{{name: events, table: main.silver.events}}, {{name: clicks, path: t}}]\n"
+    (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
+    names = [stored_name(each, "s3://lake/e", None) for each in ("main.silver.events", "events")]
+    assert (names, stored_name("./t", "t", None)) == (["events"] * 2, "clicks")
 
 
 def test_plan_as_json(folder: Path) -> None:
