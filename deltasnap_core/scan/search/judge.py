@@ -35,7 +35,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES
 from deltasnap_core.rules.file_actions import KEY_FIELDS, vector_ids
-from deltasnap_core.rules.paths import path_keys
+from deltasnap_core.rules.paths import canonical_paths, path_keys
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import OWN_PREFIX
 from deltasnap_core.scan.scan import Scan
@@ -135,7 +135,8 @@ class Judge:
     def _number(self, version: TableVersion) -> tuple[int, int]:
         expected = self._expectation
         if expected.file is not None:
-            key, table = path_keys(pa.array([expected.file, table_path(version.path)]), version.path).to_pylist()
+            (key,) = path_keys(pa.array([expected.file]), version.path).to_pylist()
+            (table,) = canonical_paths(pa.array([table_path(version.path)]), version.path).to_pylist()
             wanted = pa.array({key, f"{table}/{key}", key.removeprefix(f"{table}/")}, pa.string())
             return version.versions.run(lambda found: found.live_files(wanted)).num_rows, 0
         if expected.unique:

@@ -265,6 +265,13 @@ def test_file_is_found_by_its_url_as_well_as_by_its_path_in_the_log(tmp_path: Pa
     assert [table.bisect(file=wanted, bad=version).outcome for version in (0, 1)] == [Outcome.HOLDS] * 2
 
 
+def test_file_is_found_by_its_url_in_a_folder_with_a_percent_sign(tmp_path: Path) -> None:
+    write_log(tmp_path / "a%20b", {0: [protocol(), metadata(), add("c%20d")]})
+    table = open_table(tmp_path / "a%20b", spark=GivenSession(None))
+    assert table.bisect(file=f"file:{tmp_path}/a%2520b/c%20d").outcome is Outcome.HOLDS
+    assert table.bisect(file=f"file:{tmp_path}/a%20b/c%20d").outcome is Outcome.FAILED_BEFORE
+
+
 def test_rule_counts_all_rows_without_a_condition(spark: SparkSession, tmp_path: Path) -> None:
     table = opened(spark, appended(tmp_path / "t", 8, bad=-1))
     for rule, version in (("count < 10", 3), ("count <= 12", 4), ("count != 9", None), ("count = 3", 1)):
