@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog, DeltaTableNotFoundError, SnapshotStore, Table, VersionGapError, open_table
-from deltasnap_core.errors import DataFileNotFoundError, PredicateError, VersionNotFoundError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, PredicateError, VersionNotFoundError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.scan.search.bisect import ChangedFile, Outcome
 from deltasnap_core.scan.search.judge import Judgement
@@ -318,3 +318,15 @@ def test_versions_that_only_the_store_still_has_are_searched_too(spark: SparkSes
     assert store.known_versions("t", nowhere).bisect(where=NULL).version == 3
     with pytest.raises(DeltaTableNotFoundError):
         store.known_versions("other", nowhere)
+
+
+def test_versions_that_a_damaged_commit_hides_are_those_of_the_store(spark: SparkSession, tmp_path: Path) -> None:
+    path = appended(tmp_path / "t", 8, bad=5)
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("t", DeltaLog.for_table(spark, path), 0, 6)
+    (path / "_delta_log" / f"{4:020}.json").write_text("{")
+    DeltaLog.clear_cache()
+    versions = store.known_versions("t", DeltaLog.for_table(spark, path))
+    assert versions.bisect(where=NULL, bad=6, first=True).version == 5
+    with pytest.raises(CorruptLogError):
+        versions.bisect(where=NULL)
