@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, functions as F
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
-from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.predicates.spark_text import check_names, place_in, spark_text
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -37,10 +36,7 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         # A text would end elsewhere: what follows was not checked.
         reason = f"with {_ESCAPED_STRINGS}=true, a backslash cannot be used here"
         raise PredicateError(predicate=where, position=where.index("\\"), reason=reason)
-    try:
-        skipping = skipping_of(where, table.columns)
-    except NotParsedError:
-        skipping = Skipping(unused=(where,))
+    skipping = skipping_of(where, table.columns)
     try:
         _ = rows.where(spark_text(where)).schema
     except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import Spark
-from sqlglot.errors import ParseError
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.predicates.predicate_limits import (
@@ -34,10 +33,6 @@ _KNOWN_PARENTS = (
     exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
 )  # fmt: skip
 _CURRENT_TIMES = ("now", "today", "tomorrow", "yesterday")
-
-
-class NotParsedError(PredicateError):
-    """Raised if the parser rejects the text. Spark decides whether it is valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +62,10 @@ class Conjunct:
 def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
     """Return the conditions of a predicate. Joined by AND, they are equivalent to it.
 
+    Empty if the parser rejects the text: Spark decides whether it is valid.
     Column names are case-insensitive; fields of structs are written with dots.
     Errors: PredicateError (a ValueError) if it is not a predicate over the columns, or exceeds a limit; with the
-    position, if known. NotParsedError, a subclass, if Spark may still accept it.
+    position, if known.
     """
     check_size(where)
     try:
@@ -78,7 +74,8 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
         raise PredicateError(
             predicate=where, position=error.start, reason="expected text, found half of a character"
         ) from error
-    conditions = _conditions(where, _tokens(where))
+    tokens = _tokens(where)
+    conditions = [] if tokens is None else _conditions(where, tokens)
     for _, tree in conditions:
         _check(where, tree, columns)
     return tuple(_conjunct(where, tokens, tree, columns) for tokens, tree in conditions)
@@ -104,55 +101,38 @@ def is_current_time(node: exp.Expr) -> bool:
     return bool(words) and words[0] in _CURRENT_TIMES
 
 
-def _tokens(where: str) -> list[Token]:
-    """Return the tokens of a text. Checks the limits."""
+def _tokens(where: str) -> list[Token] | None:
+    """Return the tokens of a text, after checking the limits; None: sqlglot cannot split it."""
     try:
         tokens: list[Token] = Spark().tokenize(where)
-    except Exception as error:  # sqlglot may fail on text that Spark accepts
+    except Exception:  # noqa: BLE001  # sqlglot may fail on text that Spark accepts
         check_untokenized(where)
-        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+        return None
     check_tokens(where, tokens)
     return tokens
 
 
 def _conditions(where: str, tokens: Sequence[Token]) -> list[tuple[Sequence[Token], exp.Expr]]:
-    """Return the tokens of each condition, and the parsed condition; one condition if the text cannot be divided."""
+    """Return the tokens of each condition, and the parsed condition; one condition if the text cannot be divided.
+
+    Empty: it cannot be parsed.
+    """
     parts = _divided(tokens)
-    try:
-        found = [(part, _parse(where, part)) for part in parts]
-    except NotParsedError:
-        found = []
+    trees = [_parse(where, part) for part in parts]
     # A column named like a bracket, such as `end`, hides an OR, which AND must not divide.
-    if len(found) == 1 or (found and not any(isinstance(tree, exp.Or) for _, tree in found)):
-        return found
-    return [(tokens, _parse(where, tokens))]
+    if any(tree is None or (len(trees) > 1 and isinstance(tree, exp.Or)) for tree in trees):
+        parts, trees = [tokens], [_parse(where, tokens)]
+    return [(part, tree) for part, tree in zip(parts, trees, strict=True) if tree is not None]
 
 
-def _parse(where: str, tokens: Sequence[Token]) -> exp.Expr:
+def _parse(where: str, tokens: Sequence[Token]) -> exp.Expr | None:
+    """Return one condition; None: it is none, or sqlglot cannot parse it."""
     try:
         parsed: list[exp.Expr | None] = Spark().parser().parse_into(exp.Condition, list(tokens), where)
-    except ParseError as error:
-        details = error.errors[0] if error.errors else {}
-        reason = details.get("description") or str(error)
-        raise NotParsedError(predicate=where, position=_offset(where, details), reason=reason) from error
-    except RecursionError as error:
-        raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
-    except Exception as error:  # sqlglot may fail on text that Spark accepts
-        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
-    (tree,) = parsed if len(parsed) == 1 else (None,)
-    if tree is None:
-        raise NotParsedError(predicate=where, position=None, reason="an empty predicate, or several")
-    if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
-        raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
-    return tree
-
-
-def _offset(where: str, details: dict[str, object]) -> int | None:
-    line, highlight, column = details.get("line"), details.get("highlight"), details.get("col")
-    if not isinstance(line, int) or not isinstance(column, int):
+    except Exception:  # noqa: BLE001  # sqlglot may fail on text that Spark accepts
         return None
-    before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])
-    return max(before + column - len(str(highlight or "")), 0)  # sqlglot returns the end of the token
+    (tree,) = parsed if len(parsed) == 1 else (None,)
+    return None if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)) else tree
 
 
 def _check(where: str, tree: exp.Expr, columns: TableColumns) -> None:

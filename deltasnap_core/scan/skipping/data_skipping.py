@@ -72,7 +72,10 @@ class Skipping:
 
 
 def skipping_of(where: str, columns: TableColumns) -> Skipping:
-    """Return the file conditions for a predicate over the rows of a table. Errors: PredicateError."""
+    """Return the file conditions for a predicate over the rows of a table; none if it cannot be parsed.
+
+    Errors: PredicateError.
+    """
     try:
         return _skipping_of(where, columns)
     except RecursionError:
@@ -83,6 +86,8 @@ def _skipping_of(where: str, columns: TableColumns) -> Skipping:
     # The meaning of a backslash in a string depends on the session: no string constant is reliable.
     strings_are_sure = "\\" not in where
     conjuncts = parse_predicate(where, columns)
+    if not conjuncts:
+        return Skipping(unused=(where,))
     pushed = [text for conjunct in conjuncts for text in pushed_conditions(conjunct.tree, columns)]
     nothing = Skipping(pushed=tuple(pushed) if strings_are_sure else ())
     selections = [_selection(each, columns, strings_are_sure, may_fail=True) for each in conjuncts]
