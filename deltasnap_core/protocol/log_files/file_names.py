@@ -60,7 +60,6 @@ class ParsedLogPath:
                      `end_version`.
     checkpoint_kind: of the checkpoint that the file belongs to; None: it is not a checkpoint file.
     part, num_parts: of a multi-part checkpoint; `part` starts at 1.
-    uuid:            of a UUID-named checkpoint or staged commit.
     extension:       of a commit, checkpoint or compaction.
     """
 
@@ -71,7 +70,6 @@ class ParsedLogPath:
     end_version: int | None = None
     part: int | None = None
     num_parts: int | None = None
-    uuid: str | None = None
     extension: Extension | None = None
 
     @classmethod
@@ -94,7 +92,7 @@ class ParsedLogPath:
     def _from_groups(
         cls, name: str, kind: LogFileKind, checkpoint_kind: CheckpointKind | None, groups: dict[str, str]
     ) -> ParsedLogPath | None:
-        numbers = {group: int(text) for group, text in groups.items() if group != "uuid"}
+        numbers = {group: int(text) for group, text in groups.items()}
         version, end_version = numbers["version"], numbers.get("end_version")
         if end_version is not None and end_version <= version:
             return None
@@ -106,7 +104,6 @@ class ParsedLogPath:
             name=name,
             kind=kind,
             checkpoint_kind=checkpoint_kind,
-            uuid=groups.get("uuid"),
             extension=_EXTENSIONS.get(name.rpartition(".")[2]),
             **numbers,
         )
@@ -127,9 +124,9 @@ _PATTERNS = tuple(
             CheckpointKind.MULTIPART,
             r"\.checkpoint\.(?P<part>[0-9]{10})\.(?P<num_parts>[0-9]{10})\.parquet",
         ),
-        (LogFileKind.CHECKPOINT, CheckpointKind.UUID, rf"\.checkpoint\.(?P<uuid>{_UUID})\.(?:json|parquet)"),
+        (LogFileKind.CHECKPOINT, CheckpointKind.UUID, rf"\.checkpoint\.{_UUID}\.(?:json|parquet)"),
         (LogFileKind.COMPACTION, None, r"\.(?P<end_version>[0-9]{20})\.compacted\.json"),
-        (LogFileKind.STAGED_COMMIT, None, rf"\.(?P<uuid>{_UUID})\.json"),
+        (LogFileKind.STAGED_COMMIT, None, rf"\.{_UUID}\.json"),
     )
 )
 

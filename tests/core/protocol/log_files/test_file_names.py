@@ -17,7 +17,7 @@ V = "00000000000000000010"
     [
         (f"{V}.json", {"kind": LogFileKind.COMMIT, "extension": "json"}),
         (f"{V}.crc", {"kind": LogFileKind.CHECKSUM}),
-        (f"{V}.{UUID}.json", {"kind": LogFileKind.STAGED_COMMIT, "uuid": UUID, "extension": "json"}),
+        (f"{V}.{UUID}.json", {"kind": LogFileKind.STAGED_COMMIT, "extension": "json"}),
         (
             f"{V}.checkpoint.parquet",
             {"kind": LogFileKind.CHECKPOINT, "checkpoint_kind": CheckpointKind.CLASSIC, "extension": "parquet"},
@@ -34,14 +34,13 @@ V = "00000000000000000010"
         ),
         (
             f"{V}.checkpoint.{UUID}.json",
-            {"kind": LogFileKind.CHECKPOINT, "checkpoint_kind": CheckpointKind.UUID, "uuid": UUID, "extension": "json"},
+            {"kind": LogFileKind.CHECKPOINT, "checkpoint_kind": CheckpointKind.UUID, "extension": "json"},
         ),
         (
             f"{V}.checkpoint.{UUID.upper()}.parquet",
             {
                 "kind": LogFileKind.CHECKPOINT,
                 "checkpoint_kind": CheckpointKind.UUID,
-                "uuid": UUID.upper(),
                 "extension": "parquet",
             },
         ),
