@@ -25,7 +25,11 @@ def bisection_lines(found: Bisection) -> Iterator[str]:
         yield f"Nothing to find: version {held.version} holds ({text_of(held.number or 0)})."
     elif held is None and failed is not None:
         yield f"Nothing to find: version {failed.version}, the good end, already fails ({text_of(failed.number or 0)})."
-        yield from _unread(found.steps, before=failed.version)
+        unread = list(_unread(found.steps, before=failed.version))
+        yield from unread
+        tried = sum(step.version < failed.version for step in found.steps)
+        if unread and tried < failed.version and not found.is_first:
+            yield "Earlier versions may hold it. --first tries every one of them."
     elif held is not None and failed is not None:
         which = f"Version {failed.version}"
         if found.version is None:

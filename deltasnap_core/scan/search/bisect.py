@@ -88,8 +88,8 @@ class Bisection:
 
     held:   the last version before the change; None: no version is known to hold the expectation.
     failed: the first version after the change; None: the last version holds the expectation.
-    is_first: whether every version between `good` and `failed` that can be judged holds the expectation. Otherwise
-            `failed` is the first one only if the expectation stays failed from the change on.
+    is_first: whether no version from `good` on that can be judged fails before `failed`. Otherwise `failed` is the
+            first one only if the expectation stays failed from the change on.
     commit: of `version`; None: unknown.
     files:  the changed files with matching rows; empty for `unique` and `file`.
     rows:   the matching rows that were inserted or deleted, with `_change_type`; with `unique`, the rows with repeated
@@ -151,8 +151,13 @@ def bisect(versions: KnownVersions, wanted: BisectOptions) -> Bisection:
     earliest = search.earliest_of_all if is_first else search.earliest
     held = earliest(failed) if good is None else search.judged(good)
     if not held.holds:
-        outcome = Outcome.FAILED_BEFORE
-        return Bisection(outcome=outcome, expectation=expectation, failed=held, steps=tuple(search.steps))
+        return Bisection(
+            outcome=Outcome.FAILED_BEFORE,
+            expectation=expectation,
+            failed=held,
+            is_first=is_first,
+            steps=tuple(search.steps),
+        )
     held, failed = (search.in_order if is_first else search.by_halves)(held, failed)
     found = Bisection(
         outcome=Outcome.FOUND,

@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
@@ -94,3 +96,17 @@ def test_configured_table_is_searched_in_the_store_if_its_log_is_gone(session: A
     result = run("bisect", "events", *NULL, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["version"] == 4
+
+
+def test_good_end_that_fails_says_which_versions_were_not_tried(session: Any, tmp_path: Path) -> None:
+    for version in range(5):
+        write_deltalake(tmp_path, pa.table({"id": [version], "amount": pa.nulls(1, pa.int64())}), mode="overwrite")
+    for version in (0, 2):
+        Path(DeltaTable(tmp_path, version=version).file_uris()[0]).unlink()
+    hint = "Earlier versions may hold it. --first tries every one of them."
+    lines = run("bisect", tmp_path, *NULL).stdout.splitlines()
+    assert lines[0] == "Nothing to find: version 3, the good end, already fails (1 matching row)."
+    assert (lines[1].startswith("Version 2 cannot be judged"), lines[2:]) == (True, [hint])
+    first = run("bisect", tmp_path, *NULL, "--first").stdout
+    assert first.startswith("Nothing to find: version 1, the good end, already fails")
+    assert hint not in first
