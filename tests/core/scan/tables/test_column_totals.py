@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,6 +23,7 @@ from deltasnap_core.store.rows import driver_rows
 from tests import builders
 from tests.builders import add, metadata, protocol, remove, schema, write_log
 from tests.driver_bases import use_driver_bases
+from tests.random_logs import RandomLog, random_logs
 
 HOUR = 3_600_000
 NOW = 1_700_000_000_000
@@ -207,6 +209,22 @@ def test_totals_of_changed_files_are_those_of_all_files(
     trends = {trend.column: trend for trend in updated.trends()}
     for name in ("s", "p", *(["i"] if "i" in names else [])):
         assert facts_of(trends[name]) == expected(log.live[-1].values(), name), name
+
+
+@settings(max_examples=40, deadline=None, phases=[Phase.generate])
+@given(made=random_logs())
+def test_totals_of_any_log_follow_from_its_changes(made: RandomLog) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)
+        folder = Path(name)
+        write_log(folder / "t", dict(enumerate(made.commits)))
+        store, known = SnapshotStore.open(None, folder / "store"), None
+        for version in range(len(made.commits)):
+            store.write_range("t", DeltaLog.for_table(None, folder / "t"), version, version)
+            tables = store.tables("t", version)
+            updated = tables.column_totals(0, known)
+            assert updated.trends() == tables.column_totals(0).trends()
+            known = updated.to_json()
 
 
 def stats_of(low: int, high: int, nulls: int = 0) -> str:
