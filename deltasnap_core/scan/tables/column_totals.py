@@ -34,6 +34,7 @@ _CUT_BYTES = 32
 _ROUNDED = Decimal(10**15)
 _COLUMNS_AT_ONCE = 320_000  # of all files together
 _HOUR_MS = 3_600_000
+_LAST_HOUR = 1 << 20  # in 2089: times in other units than ms do not each get an hour
 
 
 class ColumnTotals:
@@ -130,13 +131,14 @@ class ColumnTotals:
             self._change_hours(rows, nulls, sign)
 
     def _change_hours(self, rows: pa.RecordBatch, nulls: Sequence[pa.Array], sign: int) -> None:
-        hours = pc.floor(pc.divide(pc.cast(rows["modificationTime"], pa.float64()), float(_HOUR_MS)))
+        hours = pc.divide(rows["modificationTime"], _HOUR_MS)
+        hours = pc.min_element_wise(hours, pa.scalar(_LAST_HOUR), skip_nulls=False)
         names = ["live", *map(str, range(len(nulls)))]
         table = pa.table([hours, rows["live"], *nulls], names=["hour", *names])
-        new = table.filter(pc.greater_equal(table["hour"], float(self._since or 0)))
+        new = table.filter(pc.greater_equal(table["hour"], self._since))
         wanted = [(name, how) for name in names for how in ("sum", "count")]
         for row in new.group_by("hour").aggregate([*wanted, ([], "count_all")]).to_pylist():
-            hour = self._hours.setdefault(int(row["hour"]), _NewRows.none(len(nulls)))
+            hour = self._hours.setdefault(row["hour"], _NewRows.none(len(nulls)))
             hour.change([row[f"{name}_sum"] or 0 for name in names], sign)
             hour.change_unknown([row["count_all"] - row[f"{name}_count"] for name in names], sign)
 

@@ -302,6 +302,14 @@ def test_all_files_are_read_if_more_changed_than_the_driver_holds(
     assert passes == [0, 2]
 
 
+def test_times_in_another_unit_are_one_hour(stored: Stored) -> None:
+    times = [(NOW + number) * 10**6 for number in range(1, 30)]
+    trend = stored.commit(*(add(f"f{time}", stats=stats_of(1, 9, 1), modificationTime=time) for time in times))
+    assert trend.new_null_share == 0.25
+    assert stored.known is not None
+    assert len(stored.known["hours"]) == 1
+
+
 def test_renamed_column_keeps_its_totals(stored: Stored, passes: list[int]) -> None:
     mapping = {"delta.columnMapping.mode": "name"}
 
