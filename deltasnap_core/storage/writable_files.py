@@ -330,13 +330,13 @@ class FileParts(io.RawIOBase):
         self._position = start + offset
         return self._position
 
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
+    def read(self, size: int = -1, /) -> bytes:
+        # Not `readinto`: `RawIOBase.read` would first allocate the size, which a damaged footer may state as any.
         for start, content in self._parts.items():
             offset = self._position - start
-            if offset >= 0 and offset + len(view) <= len(content):
-                view[:] = content[offset : offset + len(view)]
-                self._position += len(view)
-                return len(view)
-        reason = f"expected to read only the requested parts, not {len(view)} bytes at {self._position}"
-        raise io.UnsupportedOperation(reason)
+            if 0 <= offset <= offset + size <= len(content):
+                self._position += size
+                return content[offset : offset + size]
+        raise io.UnsupportedOperation(
+            f"expected to read only the requested parts, not {size} bytes at {self._position}"
+        )
