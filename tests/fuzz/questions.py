@@ -56,7 +56,7 @@ class TooLongError(BaseException):
 
 
 @contextmanager
-def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
+def limited_memory(more: int = 4 * GIB) -> Iterator[None]:
     """Limit the memory of this process to this many more bytes: using all memory then raises a MemoryError."""
     with open("/proc/self/statm", encoding="ascii") as reported:  # noqa: PTH123
         taken = int(reported.read().split()[0]) * resource.getpagesize()
