@@ -36,6 +36,9 @@ LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dat
 
 FILES_IN_PIECE = 50_000
 
+ChangeData: TypeAlias = Sequence[tuple[str, int, int]]
+"""Files of change data: the path as in the log, and version and time (ms) of the commit."""
+
 ReadFiles: TypeAlias = tuple[Sequence[str], Sequence[str]]
 """URLs of files of a log, and of a store."""
 
@@ -201,9 +204,11 @@ def rows_in_arrow(version: Version, columns: Sequence[str] = tuple(ADDS.names)) 
 class FileHistory:
     """The live files of a version, with the columns of AddFile, and the changes of every later commit.
 
+    version: of the files. Those of version 0 were added by its commit; of others, the commit is unknown.
     events: as `Version.events`; None: nothing.
     """
 
+    version: int
     files: DataFrame
     events: DataFrame | None
 
@@ -213,13 +218,12 @@ class ReferencedFiles:
     """The files that a log references.
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
-    change_data: the paths of files of change data, as in the log, with version and time (ms) of their commit.
     unread: why a part of the log was not read; None: all of it was.
     retention_ms: how long the newest version keeps a tombstone; 0: unknown.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
-    change_data: Sequence[tuple[str, int, int]] = ()
+    change_data: ChangeData = ()
     unread: str | None
     retention_ms: int = 0

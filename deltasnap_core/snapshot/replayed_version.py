@@ -244,7 +244,7 @@ class ReplayedVersion:
     def file_history(self) -> FileHistory:
         """Return the changes of the files, from the earliest version whose later commits all exist."""
         found = file_history(self.context, self._listing(), self.number, self.log.catalog)
-        return found or FileHistory(files=self.all_files_with_stats, events=None)
+        return found or FileHistory(version=self.number, files=self.all_files_with_stats, events=None)
 
     def known_versions(self) -> Iterator[dict[str, Any]]:
         """Return the rows of `versions_rows`: the versions up to this one in the log."""
@@ -324,7 +324,8 @@ def file_history(
         except (ActionNotFoundError, CorruptLogError, UnsupportedProtocolError) as error:
             _log.warning("The history of files does not start at version %d: %s", start, error)
             continue
-        return FileHistory(files=files, events=events_of_commits(context, listing.commits_between(start + 1, version)))
+        events = events_of_commits(context, listing.commits_between(start + 1, version))
+        return FileHistory(version=start, files=files, events=events)
     return None
 
 
@@ -363,7 +364,7 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     store = context.table_log.store
     commits = list_log(store, context.table_log.log_path, catalog=ratified).commits
     batch = read_commits(store, tuple(commits.values()))
-    actions = context.reader(context.session("files that the log names")).commit_actions(batch)
+    actions = context.reader(context.session("files that the log names")).commit_actions(batch, ("remove",))
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
     recorded = [(rows.path, rows.version, commits[rows.version].modification_time) for rows in change_data(batch)]
     return replace(found, tombstones=[*found.tombstones, *removed], change_data=recorded)

@@ -313,8 +313,9 @@ class SnapshotStore:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
 
         `versions` lists the stored versions. `history` has the commits of the log if the log still has this version,
-        otherwise those of the stored versions. `entries` goes back to the first commit of such a log; without it, to
-        the base of this version: files of the base have no `added_version`, and those removed before it are left out.
+        and those of the stored versions that the log no longer has. `entries` goes back to the first commit of such a
+        log; without it, to the base of this version: files of the base have no `added_version`, and those removed
+        before it are left out.
         """
         if version is None:
             version = self.known_versions(table).numbers[-1]

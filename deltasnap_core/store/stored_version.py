@@ -323,22 +323,25 @@ class StoredVersion:
     def commits(self, first: int = 0) -> list[DeltaHistory]:
         """Return the commits from a version up to this one, newest first.
 
-        They are read from the log if it still has the version. Otherwise they are those of the stored versions: another
-        table may be at the path now.
+        They are read from the log if it still has the version: otherwise another table may be at the path now. Those
+        that the log no longer has are those of the stored versions.
         """
-        log = self._context.table_log
+        log, found, last = self._context.table_log, list[DeltaHistory](), self.number
         with suppress(DeltaTableNotFoundError):
             listing = log.list()
             if is_version_of(self.manifest, log.store, listing):
-                return log.history_of(listing).get_history(start=first, end=self.number)
+                found = log.history_of(listing).get_history(start=first, end=self.number)
+                last = found[-1].version - 1 if found else self.number
         current = self.stored.stored_versions().lineage(self.manifest.generation)
-        names = [name for name in current if first <= name.version <= self.number]
-        found = self.stored.read_sound_manifests(reversed(names))
-        infos = (None if each.commit is None else each.commit.info for each in found)
-        times = commit_times(found)
-        return [
-            DeltaHistory.of(each.version, times[each.version], info) for each, info in zip(found, infos, strict=True)
-        ]
+        names = [name for name in current if first <= name.version <= last]
+        manifests = self.stored.read_sound_manifests(reversed(names))
+        infos = (None if each.commit is None else each.commit.info for each in manifests)
+        times = commit_times(manifests)
+        found += (
+            DeltaHistory.of(each.version, times[each.version], info)
+            for each, info in zip(manifests, infos, strict=True)
+        )
+        return found
 
     def events(self) -> DataFrame | None:
         """Return the changes in the log if it still has the version and all commits after the version's base.
@@ -363,7 +366,8 @@ class StoredVersion:
                 found = file_history(context, listing, manifest.version)
                 if found is not None:
                     return found
-        return FileHistory(files=self._live_of(self.spark_rows.base_of(manifest)), events=self._changes)
+        base = self._live_of(self.spark_rows.base_of(manifest))
+        return FileHistory(version=manifest.base.last, files=base, events=self._changes)
 
     def known_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of `versions_rows`: the stored versions. Does not read the log."""

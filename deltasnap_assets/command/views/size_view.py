@@ -17,17 +17,18 @@ from rich.table import Table
 
 from deltasnap_assets.command.commands.size_command import Grouping
 from deltasnap_assets.command.output import OutputFormat, print_rows
-from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
+from deltasnap_assets.command.table_on_spark import delta_log_of, sessions_of, spark_aside
 from deltasnap_assets.command.targets import Target
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown, working
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.command.views.vacuum_view import age_text
 from deltasnap_assets.quantities import bytes_text, counted, time_text
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import find_config, read_settings
 from deltasnap_assets.settings.located import located
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import DeltaSnapError, MetadataTables
+from deltasnap_core import DeltaLog, DeltaSnapError, MetadataTables, SnapshotStore
 from deltasnap_core.support import StorageClass, redacted
 
 _GB = 10**9
@@ -80,7 +81,9 @@ def _rows(target: Target, request: BillRequest) -> list[_Row]:
         raise DeltaSnapError(target.problem or "there is no table")
     table = located(target.table)
     with explaining(table.path, table.storage_options), working("Listing"), spark_aside(table.path):
-        tables = delta_log_of(table.path, table.storage_options).update().tables
+        log = delta_log_of(table.path, table.storage_options)
+        tables = _stored_tables(target, log) if request.by == "writer" else None
+        tables = tables or log.update().tables
         rows = _groups(tables, request.by) if request.by else [_bill(tables, target, list_files=request.list_files)]
     for row in rows:
         has_cost = request.price is not None and row["total_bytes"] is not None
@@ -101,14 +104,38 @@ def _groups(tables: MetadataTables, by: Grouping) -> list[_Row]:
     return sorted(rows, key=lambda row: (-(row["total_bytes"] or 0), *_group_texts(row, by)))
 
 
+def _stored_tables(target: Target, log: DeltaLog) -> MetadataTables | None:
+    """Return the tables of the latest version as stored: the store may have commits that its log no longer has.
+
+    None: the store does not have this version.
+    """
+    settings = _settings_of(target)
+    if settings is None or target.table is None:
+        return None
+    name, engine = target.table.name, settings.spark.engine
+    sessions = sessions_of(settings.spark)
+    store = SnapshotStore.open(sessions, settings.storage, settings.storage_options, engine=engine)
+    with suppress(DeltaSnapError):
+        common, version = store.common_version(name, log.context.table_log).version, log.update().version
+        return store.tables(name, version) if common == version else None
+    return None
+
+
 def _store_bytes(target: Target) -> int | None:
     """Return the bytes of the versions in the store; None: there are none, or the store cannot be read."""
+    settings = _settings_of(target)
+    with suppress(DeltaSnapError):
+        if settings is not None and target.table is not None:
+            return store_of(settings).usage(target.table.name).size_in_bytes or None
+    return None
+
+
+def _settings_of(target: Target) -> Settings | None:
+    """Return the settings with a table; None: it is not a configured one."""
     file = find_config(os.environ, Path.cwd())
     if file is None or target.table is None or target.name not in (target.table.name, target.table.table):
         return None
-    with suppress(DeltaSnapError):
-        return store_of(read_settings(file)).usage(target.table.name).size_in_bytes or None
-    return None
+    return read_settings(file)
 
 
 def _totals(rows: Sequence[_Row]) -> _Row:

@@ -14,6 +14,7 @@ from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.named_files import OUTSIDE, named_files
+from deltasnap_core.scan.version import ReferencedFiles
 from deltasnap_core.storage.folder_listing import FolderListing
 from deltasnap_core.storage.urls import join_url
 
@@ -31,7 +32,7 @@ def file_problems(table: ScannedTable, files: DataFrame, listing: FolderListing)
     files: with the columns of AddFile. listing: of the table's folder, not older than the log of these files.
     """
     keys = FileKeys(listing.roots)
-    names, _ = named_files(table, keys, files=[files])
+    names, _ = named_files(table, keys, ReferencedFiles(files=[files], tombstones=(), unread=None))
     root = join_url(table.table_path, "")
     rows = [
         {"path": path, "listed_size": file.size}

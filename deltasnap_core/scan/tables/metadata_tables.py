@@ -23,6 +23,7 @@ from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.session.spark_failures import translated
+from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.rules.file_actions import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
@@ -268,8 +269,8 @@ class MetadataTables:
         later are unknown.
         """
         listing = self._listing() if list_files else None
-        named = self._referenced(every_commit=list_files)
-        return self._vacuum_candidates(listing, named, named.retention_ms if retention_ms is None else retention_ms)
+        named = self._referenced(every_commit=list_files, retention_ms=retention_ms)
+        return self._vacuum_candidates(named, listing, None)
 
     def file_problems(self) -> DataFrame:
         """Compare the live files with those in the table's folder. Return the files that differ or were not compared.
@@ -292,12 +293,11 @@ class MetadataTables:
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
         listing = self._listing()
-        named = self._referenced(every_commit=True)
-        retention = named.retention_ms if retention_ms is None else retention_ms
-        candidates = self._vacuum_candidates(listing, named, retention)
+        named = self._referenced(every_commit=True, retention_ms=retention_ms)
         events, now_ms = self._version.events(), self._version.now_ms
-        with translated(*self._read_files):
-            return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
+        with self._cache() as cache, translated(*self._read_files):
+            candidates = self._vacuum_candidates(named, listing, cache)
+            return vacuum_summary(candidates, events, retention_ms=named.retention_ms, now_ms=now_ms)
 
     def storage_files(self) -> DataFrame:
         """Return every file below the table's folder, with the reason why it is there.
@@ -306,7 +306,8 @@ class MetadataTables:
         deletion_timestamp (timestamp, when it was removed; null: it was not, or the log does not state it). Lists the
         folder and reads every commit. Errors: StorageError.
         """
-        return self._storage()[0].files
+        listing = self._listing()
+        return self._storage(self._referenced(every_commit=True), listing, None).files
 
     def storage_bill(self, *, list_files: bool = True) -> StorageBill:
         """Return the bytes of the table by class. They add up to the listing of its folder.
@@ -316,14 +317,14 @@ class MetadataTables:
         Errors: StorageError.
         """
         state = self._versions.run(lambda version: version.state()).value
-        if list_files:
-            storage, named = self._storage()
-            files, log_bytes = storage.files, None
-        else:
-            named = self._referenced(every_commit=False)
-            files = retained_files(self._vacuum_candidates(None, named, named.retention_ms))
-            log_bytes = sum(file.size for file in self._listing(self._version.log_path).files)
-        with translated(*self._read_files):
+        listing = self._listing(None if list_files else self._version.log_path)
+        named = self._referenced(every_commit=list_files)
+        with self._cache() as cache, translated(*self._read_files):
+            if list_files:
+                files, log_bytes = self._storage(named, listing, cache).files, None
+            else:
+                files = retained_files(self._vacuum_candidates(named, None, cache))
+                log_bytes = sum(file.size for file in listing.files)
             return storage_bill(
                 self._version.number, state, files, retention_ms=named.retention_ms, log_bytes=log_bytes
             )
@@ -343,44 +344,49 @@ class MetadataTables:
         """
         if by not in get_args(StorageGrouping):
             raise ValueError(f"Expected one of {', '.join(get_args(StorageGrouping))}, found {by!r}")
-        storage, named = self._storage()
-        with translated(*self._read_files):
-            if by == "age":
-                return bytes_by_age(storage, self._version.now_ms)
-            if by == "partition":
-                return bytes_by_partition(storage, [self._files, self._tombstones])
-            commits = history_frame(self._table.spark, self._version.commits())
-            return bytes_by_writer(storage, self._version.file_history(), named.change_data, commits)
-
-    def _storage(self) -> tuple[ListedStorage, ReferencedFiles]:
-        """Return the files below the table's folder, and those that the log references."""
         listing = self._listing()
         named = self._referenced(every_commit=True)
-        candidates = self._vacuum_candidates(listing, named, named.retention_ms)
+        with self._cache() as cache, self._cache() as other, translated(*self._read_files):
+            storage = self._storage(named, listing, cache)
+            match by:
+                case "age":
+                    groups = bytes_by_age(storage, self._version.now_ms)
+                case "partition":
+                    groups = bytes_by_partition(storage)
+                case "writer":
+                    commits = history_frame(self._table.spark, self._version.commits())
+                    groups = bytes_by_writer(storage, self._version.file_history(), named.change_data, commits, other)
+            return arrow_rows(self._table.spark, groups.toArrow())  # now: the cache does not last
+
+    def _storage(self, named: ReferencedFiles, listing: FolderListing, cache: StateCache | None) -> ListedStorage:
         with translated(*self._read_files):
-            return ListedStorage.of(self._table, self._files, candidates, listing), named
+            return ListedStorage.of(self._table, named, listing, self._version.now_ms, cache)
 
-    def _referenced(self, *, every_commit: bool) -> ReferencedFiles:
-        """Return the files that this version and the others in the log reference, with the longer retention.
+    def _cache(self) -> StateCache:
+        return StateCache(f"deltasnap: files of {self._table.table_path} that the log names")
 
-        every_commit: as for `Version.referenced_files`. List the folder before, so that files which are committed later
-        are named.
+    def _referenced(self, *, every_commit: bool, retention_ms: int | None = None) -> ReferencedFiles:
+        """Return the files that this version (the first ones) and the others in the log reference.
+
+        retention_ms: None: the longer one of these versions. every_commit: as for `Version.referenced_files`. List the
+        folder before, so that files which are committed later are named.
         """
+        if retention_ms is not None and retention_ms < 0:
+            raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
         named = self._version.referenced_files(every_commit=every_commit)
+        longer = max(self._retention_ms, named.retention_ms)
         return replace(
             named,
             files=[self._files, *named.files],
             tombstones=[self._tombstones, *named.tombstones],
-            retention_ms=max(self._retention_ms, named.retention_ms),
+            retention_ms=longer if retention_ms is None else retention_ms,
         )
 
-    def _vacuum_candidates(self, listing: FolderListing | None, named: ReferencedFiles, retention_ms: int) -> DataFrame:
-        """Return the result of `vacuum_candidates`. named: as `_referenced`."""
-        if retention_ms < 0:
-            raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        now_ms = self._version.now_ms
+    def _vacuum_candidates(
+        self, named: ReferencedFiles, listing: FolderListing | None, cache: StateCache | None
+    ) -> DataFrame:
         with translated(*self._read_files):
-            return vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
+            return vacuum_candidates(self._table, named, now_ms=self._version.now_ms, listing=listing, cache=cache)
 
     def _candidates(self, version: Version) -> tuple[OptimizeCandidate, ...]:
         with translated(*version.read_files):

@@ -9,22 +9,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
-from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql, timestamp_sql
-from deltasnap_core.scan.files.file_keys import FileKeys, spellings
+from deltasnap_core.scan.files.file_keys import FileKeys
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.named_files import named_files
-from deltasnap_core.scan.tables.vacuum_candidates import CHANGE_DATA, IN_FORCE, LIVE_FILE, YOUNG_TOMBSTONE
+from deltasnap_core.scan.tables.vacuum_candidates import (
+    CHANGE_DATA,
+    LIVE_FILE,
+    files_with_reasons,
+    listed_entries,
+    listed_files,
+    needed_files,
+)
 from deltasnap_core.scan.tables.vacuum_summary import EXPIRED
+from deltasnap_core.scan.version import ReferencedFiles
 from deltasnap_core.storage.folder_listing import FolderListing
-from deltasnap_core.storage.urls import join_url
 
 
 class StorageClass(StrEnum):
@@ -79,30 +85,31 @@ class StorageBill:
 class ListedStorage:
     """The files below the folder of a table.
 
-    keys: of these files. listed: path (relative to the table), size, modification_time (ms), keys.
-    files: path, class, size (bytes), modification_time, deletion_timestamp (timestamps; null: storage or the log does
-           not state it, or the file was not removed).
+    keys: of these files. names: those of the log, as `named_files` returns them. listed: path (relative to the table),
+    keys. files: path, class, size (bytes), modification_time, deletion_timestamp (timestamps; null: storage or the log
+    does not state it, or the file was not removed).
     """
 
     table: ScannedTable
     keys: FileKeys
+    names: DataFrame
     listed: DataFrame
     files: DataFrame
 
     @classmethod
-    def of(cls, table: ScannedTable, files: DataFrame, candidates: DataFrame, listing: FolderListing) -> ListedStorage:
-        """Return the listed files. files: the live ones. candidates: as `vacuum_candidates` of the listing."""
+    def of(
+        cls, table: ScannedTable, named: ReferencedFiles, listing: FolderListing, now_ms: int, cache: StateCache | None
+    ) -> ListedStorage:
+        """Return the listed files. named: the first files are the live ones. cache: as for `named_files`."""
         keys = FileKeys(listing.roots)
-        own = f"transform(spellings, spelled -> {keys.of_listed('spelled')}) as keys"
-        listed = arrow_rows(table.spark, _listed(table, listing)).selectExpr("path", "size", "modification_time", own)
-        named, _ = named_files(table, keys, files=[files])
-        live = named.selectExpr("explode(keys) as key", "size is not null as is_data")  # a vector has no size of a file
-        needed = by_path(listed, live, "bool_or(is_data) as is_data")
-        known = candidates.selectExpr("path", "reason", "deletion_timestamp")
-        found = listed.join(needed, "path", "left").join(known, "path", "left")
-        modified = f"{timestamp_sql('nullif(modification_time, 0L)')} as modification_time"
-        shown = "path", f"{_CLASS} as class", "size", modified, "deletion_timestamp"
-        return cls(table=table, keys=keys, listed=listed, files=found.selectExpr(*shown))
+        names, unknown = named_files(table, keys, needed_files(named, now_ms), cache)
+        listed = listed_files(table, keys, listing)
+        files = files_with_reasons(listed_entries(names, listed), unknown, named, now_ms).selectExpr(
+            *("path", f"{_CLASS} as class", "size"),
+            f"{timestamp_sql('nullif(modified_at, 0L)')} as modification_time",
+            f"{timestamp_sql('if(own is null, nullif(deleted_at, 0L), null)')} as deletion_timestamp",
+        )
+        return cls(table=table, keys=keys, names=names, listed=listed.select("path", "keys"), files=files)
 
 
 def by_path(listed: DataFrame, keyed: DataFrame, value: str) -> DataFrame:
@@ -152,31 +159,13 @@ def storage_bill(
     )
 
 
-_LISTED = pa.schema(
-    [
-        *(("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64())),
-        ("spellings", pa.list_(pa.string())),
-    ]
-)
-
 # The log and change data come by their folders. A file that is live, and also has a tombstone, is live: a delete wrote
 # another deletion vector for it. A file without a name in UTF-8 is an orphan, since no log can name it.
 _CLASS = f"""case
   when startswith(path, '{LOG_FOLDER}/') then '{StorageClass.LOG}'
-  when is_data then '{StorageClass.LIVE}'
-  when is_data is not null then '{StorageClass.VECTOR}'
+  when own then '{StorageClass.LIVE}'
+  when own is not null then '{StorageClass.VECTOR}'
   when startswith(path, '{CHANGE_DATA}/') then '{StorageClass.CHANGE_DATA}'
   when reason = '{EXPIRED}' then '{StorageClass.EXPIRED}'
-  when deletion_timestamp is not null or reason in ('{IN_FORCE}', '{YOUNG_TOMBSTONE}', '{LIVE_FILE}')
-    then '{StorageClass.TIME_TRAVEL}'
+  when live or deleted_at is not null then '{StorageClass.TIME_TRAVEL}'
   else '{StorageClass.ORPHAN}' end"""
-
-
-def _listed(table: ScannedTable, listing: FolderListing) -> pa.Table:
-    root = join_url(table.table_path, "")
-    rows = []
-    for file in listing.files:
-        path = file.path.removeprefix(root)
-        row = {"path": path.encode("utf-8", "backslashreplace").decode(), "size": file.size}
-        rows.append({**row, "modification_time": file.modification_time, "spellings": spellings(path) or [""]})
-    return pa.Table.from_pylist(rows, _LISTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, functions as F
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.rules.paths import decoded_sql
 from deltasnap_core.rules.texts.sql_text import let_sql, quoted, string_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -19,7 +19,7 @@ from deltasnap_core.scan.skipping.partition_values import malformed_texts, parti
 from deltasnap_core.scan.tables.named_files import named_files
 from deltasnap_core.scan.tables.storage_bill import ListedStorage, StorageClass, by_path
 from deltasnap_core.scan.tables.vacuum_summary import age_days_sql
-from deltasnap_core.scan.version import FileHistory
+from deltasnap_core.scan.version import ChangeData, FileHistory, ReferencedFiles
 
 StorageGrouping: TypeAlias = Literal["partition", "age", "writer"]
 """How to group the files of a bill."""
@@ -27,7 +27,7 @@ StorageGrouping: TypeAlias = Literal["partition", "age", "writer"]
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _COMMIT = string_sql(rf"^{LOG_FOLDER}/([0-9]{{20}})[.]json$")
 # As a tombstone of the time `-version`: of a name, the latest one counts. That is the first version with it.
-_ADDED = "inline(array(struct(add.path, add.size, add.deletionVector, -version as deletionTimestamp)))"
+_ADDED = "inline(array(struct(add.*, -version as deletionTimestamp)))"
 _RECORDED = pa.schema([("path", pa.string()), ("version", pa.int64())])
 
 
@@ -48,15 +48,13 @@ def bytes_by_age(storage: ListedStorage, now_ms: int) -> DataFrame:
     return grouped_bytes(storage.files.selectExpr("class", "size", f"{age} as age_days"), ["age_days"])
 
 
-def bytes_by_partition(storage: ListedStorage, known: Sequence[DataFrame]) -> DataFrame:
+def bytes_by_partition(storage: ListedStorage) -> DataFrame:
     """Return the bytes by `partition`: a struct of the typed partition columns; null: of files in no partition.
 
-    known: files of the log, with `path` and `partitionValues`. The partition of another file is in the names of its
-    folders, as Hive writes them.
+    The partition of a file that the log does not name is in the names of its folders, as Hive writes them.
     """
-    columns, of_keys = storage.table.columns.partition, storage.keys.of_logged("path")
-    stated = reduce(DataFrame.unionByName, [each.select("path", "partitionValues") for each in known])
-    keyed = stated.selectExpr(f"explode({of_keys}) as key", "partitionValues")
+    columns = storage.table.columns.partition
+    keyed = storage.names.where("partitionValues is not null").selectExpr("explode(keys) as key", "partitionValues")
     of_log = by_path(storage.listed, keyed, "any_value(partitionValues, true) as of_log")
     rows = storage.files.join(of_log, "path", "left").selectExpr(
         "class", "size", f"coalesce(of_log, {_of_folders(storage.table)}) as partitionValues"
@@ -73,33 +71,36 @@ def bytes_by_partition(storage: ListedStorage, known: Sequence[DataFrame]) -> Da
 
 
 def bytes_by_writer(
-    storage: ListedStorage, history: FileHistory, change_data: Sequence[tuple[str, int, int]], commits: DataFrame
+    storage: ListedStorage, history: FileHistory, change_data: ChangeData, commits: DataFrame, cache: StateCache
 ) -> DataFrame:
     """Return the bytes by `operation` and `job` of the commit that made the files; null: unknown, or no commit did.
 
-    change_data: as in ReferencedFiles. commits: columns as in HISTORY.
+    change_data: as in ReferencedFiles. commits: columns as in HISTORY. cache: as for `named_files`.
     """
-    first = by_path(storage.listed, _first_versions(storage, history, change_data), "min(version) as first")
+    first = by_path(storage.listed, _first_versions(storage, history, change_data, cache), "min(version) as first")
     versions = storage.files.join(first, "path", "left").selectExpr(
         *("class", "size"), f"coalesce(first, try_cast(regexp_extract(path, {_COMMIT}, 1) as bigint)) as version"
     )
+    made = commits.selectExpr("version", "operation", "coalesce(job['jobName'], job['jobId']) as job")
     # RESTORE adds files that an earlier commit made.
-    made = commits.where("operation is distinct from 'RESTORE'").selectExpr(
-        "version", "operation", "coalesce(job['jobName'], job['jobId']) as job"
-    )
-    return grouped_bytes(versions.join(made, "version", "left"), ["operation", "job"])
+    is_known = f"class = '{StorageClass.LOG}' or operation is distinct from 'RESTORE'"
+    writers = (f"if({is_known}, {name}, null) as {name}" for name in ("operation", "job"))
+    groups = versions.join(made, "version", "left").selectExpr("class", "size", *writers)
+    return grouped_bytes(groups, ["operation", "job"])
 
 
 def _first_versions(
-    storage: ListedStorage, history: FileHistory, change_data: Sequence[tuple[str, int, int]]
+    storage: ListedStorage, history: FileHistory, change_data: ChangeData, cache: StateCache
 ) -> DataFrame:
     """Return the first version with each file: key, version (-1: it is older than the history)."""
     added = [] if history.events is None else [history.events.where("add.path is not null").selectExpr(_ADDED)]
-    names, _ = named_files(storage.table, storage.keys, files=[history.files], tombstones=added)
+    known = ReferencedFiles(files=[history.files], tombstones=added, unread=None)
+    names, _ = named_files(storage.table, storage.keys, known, cache)
     rows = [{"path": path, "version": version} for path, version, _ in change_data]
     recorded = arrow_rows(storage.table.spark, pa.Table.from_pylist(rows, _RECORDED))
     of_feed = recorded.selectExpr(f"explode({storage.keys.of_logged('path')}) as key", "version")
-    return names.selectExpr("explode(keys) as key", "coalesce(-deleted_at, -1L) as version").unionByName(of_feed)
+    version = f"coalesce(-deleted_at, {0 if history.version == 0 else -1}L) as version"
+    return names.selectExpr("explode(keys) as key", version).unionByName(of_feed)
 
 
 def _of_folders(table: ScannedTable) -> str:

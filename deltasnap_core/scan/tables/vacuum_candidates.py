@@ -8,6 +8,7 @@ Source: Delta's `VacuumCommand`; PROTOCOL.md, Remove File (tombstones and their 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
@@ -18,6 +19,7 @@ from deltasnap_core.protocol.table_features import CATALOG_MANAGED, is_catalog_m
 from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, has_unknown_writer_features
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.scan.files.file_keys import FileKeys, normal_path, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -33,13 +35,16 @@ _LISTED = pa.schema(
     ]
 )
 _FILE = "path", "kept", "listed_size", "modified_at"
+# own: whether the own version reads a file as data (false: as a deletion vector; null: it does not).
+_NEED = "deleted_at", "if(is_own, is_data, null) as own"
+_NO_NEED = "cast(null as bigint) as deleted_at", "cast(null as boolean) as own"
 _NO_FILE = (
     *(f"cast(null as string) as {name}" for name in _FILE[:2]),
     *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
 )
 CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
-LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
+HIDDEN, LINKED, NESTED = "hidden: VACUUM ignores it", "a symbolic link leads to it", "in a folder of another table"
 SAME_NAME = "the log names a file of this name by another path"
 UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
 LOG_IS_GONE = "the log is gone: other versions may need it"
@@ -66,57 +71,78 @@ def vacuum_candidates(
     table: ScannedTable,
     named: ReferencedFiles,
     *,
-    retention_ms: int,
     now_ms: int,
     listing: FolderListing | None = None,
+    cache: StateCache | None = None,
 ) -> DataFrame:
     """Return the files that no version within the retention needs, and those protected only for another reason.
 
-    named: of every version that is retained. listing: None: report only files that the log names.
+    named: of every version that is retained, with the retention. listing: None: report only files that the log names.
+    cache: as for `named_files`.
     """
     keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
-    before = now_ms - retention_ms
-    # No version within the retention needs the change data of earlier commits. VACUUM deletes it by its age.
-    change_data = [path for path, _, committed_at in named.change_data if committed_at > before]
-    names, unknown = named_files(table, keys, files=named.files, tombstones=named.tombstones, change_data=change_data)
-    is_unknown = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
+    names, unknown = named_files(table, keys, needed_files(named, now_ms), cache)
     if listing is None:
-        shown = names.selectExpr("deleted_at", "keys", *_shown(keys))
-        entries = shown.selectExpr("deleted_at", *_FILE, "size", _places(keys.of_name("path")))
+        shown = names.selectExpr(*_NEED, "keys", *_shown(keys))
+        entries = shown.selectExpr("deleted_at", "own", *_FILE, "size", _places(keys.of_name("path")))
     else:
-        needs = names.selectExpr("deleted_at", *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
-        entries = needs.unionByName(_listed(table, keys, listing))
-    found = _by_file(entries, before).crossJoin(is_unknown)
-    candidates = found.where("deleted_at is not null or (live is null and modified_at is not null)")
-    return candidates.selectExpr("*", f"{_reason(before, unread=named.unread)} as reason").selectExpr(
-        "path",
-        "reason",
-        "reason not in ('expired tombstone', 'orphan') as protected",
-        "coalesce(listed_size, size) as size",
-        f"{timestamp_sql('nullif(deleted_at, 0L)')} as deletion_timestamp",
+        entries = listed_entries(names, listed_files(table, keys, listing))
+    candidates = files_with_reasons(entries, unknown, named, now_ms).where(
+        f"kept is distinct from '{HIDDEN}' and (deleted_at is not null or (live is null and modified_at is not null))"
+    )
+    return candidates.selectExpr(
+        *("path", "reason", "reason not in ('expired tombstone', 'orphan') as protected"),
+        *("size", f"{timestamp_sql('nullif(deleted_at, 0L)')} as deletion_timestamp"),
         f"{timestamp_sql('modified_at')} as modification_time",
     )
 
 
-def _by_file(entries: DataFrame, before: int) -> DataFrame:
-    """Return one row per file: size; live and deleted_at, if the log names it; whether it needs a file of that name.
+def needed_files(named: ReferencedFiles, now_ms: int) -> ReferencedFiles:
+    """Return the files without change data that no version within the retention needs: VACUUM deletes it by its age."""
+    recent = [each for each in named.change_data if each[2] > now_ms - named.retention_ms]
+    return replace(named, change_data=recent)
+
+
+def listed_files(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
+    """Return the listed files: path (relative), kept (why VACUUM keeps it), listed_size, modified_at, keys, names."""
+    spelled = {"keys": keys.of_listed("spelled"), "names": keys.of_name("spelled")}
+    found = (f"transform(spellings, spelled -> {sql}) as {name}" for name, sql in spelled.items())
+    return arrow_rows(table.spark, _listed(table, listing)).selectExpr(*_FILE, *found)
+
+
+def listed_entries(names: DataFrame, listed: DataFrame) -> DataFrame:
+    """Return the entries (see `files_with_reasons`) of listed files and of the names in the log."""
+    needs = names.selectExpr(*_NEED, *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
+    columns = (*_NO_NEED, *_FILE, "cast(null as bigint) as size")
+    by_key = listed.selectExpr(*columns, "explode(keys) as key", "0 as by_name")
+    by_name = listed.selectExpr(*columns, "explode(names) as key", "1 as by_name")
+    return needs.unionByName(by_key).unionByName(by_name)
+
+
+def files_with_reasons(entries: DataFrame, unknown: DataFrame, named: ReferencedFiles, now_ms: int) -> DataFrame:
+    """Return a row for each file: the columns of _FILE, size, live, own, deleted_at, named, reason (why it is kept).
+
+    entries: the files by key (by_name: 0) and by name (1), and what the log says about a key (null). unknown: as
+    `named_files` returns it. live, own, deleted_at: null: no version of the log, not the own one, none has removed it.
+    named: a needed file has the same name.
 
     One pass over the names: what the log says about a key is joined to the files with that key.
     """
-    by_key = "over (partition by key)"
+    before = now_ms - named.retention_ms
+    is_unknown = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
+    of_key = ("bool_or", "deleted_at is null", "live"), ("bool_or", "own", "own"), ("max", "deleted_at", "deleted_at")
     facts = entries.selectExpr(
         *(*_FILE, "size", "by_name"),
-        f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
-        f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
+        *(
+            f"{sum_}(if(by_name is null, {value}, null)) over (partition by key) as {name}"
+            for sum_, value, name in of_key
+        ),
     ).where("by_name is not null")
-    return aggregated(
-        facts,
-        _FILE,
-        F.expr("max(size) as size"),
-        F.expr("max(if(by_name = 0, live, null)) as live"),
-        F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
-        F.expr(f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"),
-    )
+    of_file = (f"{sum_}(if(by_name = 0, {name}, null)) as {name}" for sum_, _, name in of_key)
+    is_named = f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"
+    size = "coalesce(listed_size, max(size)) as size"
+    files = aggregated(facts, _FILE, *map(F.expr, (size, *of_file, is_named))).crossJoin(is_unknown)
+    return files.selectExpr("*", f"{_reason(before, unread=named.unread)} as reason")
 
 
 def _reason(before: int, *, unread: str | None) -> str:
@@ -157,14 +183,7 @@ def _places(name: str) -> str:
     return f"inline(concat({keys}, array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))))"
 
 
-def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
-    """Return the listed files that VACUUM would consider, by key and by name."""
-    rows = arrow_rows(table.spark, _considered(table, listing)).withColumn("spelled", F.explode("spellings"))
-    places = f"posexplode(array({keys.of_listed('spelled')}, {keys.of_name('spelled')})) as (by_name, key)"
-    return rows.selectExpr("cast(null as bigint) as deleted_at", *_FILE, "cast(null as bigint) as size", places)
-
-
-def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
+def _listed(table: ScannedTable, listing: FolderListing) -> pa.Table:
     root = join_url(table.table_path, "")
     files = {file.path.removeprefix(root): file for file in listing.files}
     nested = {path.partition(f"/{LOG_FOLDER}/")[0] for path in files if f"/{LOG_FOLDER}/" in path}
@@ -176,16 +195,17 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
         linked.add("")  # a link to the table's folder, or to a folder above it
     rows = []
     for path, file in files.items():
-        if (names := spellings(path)) and not _is_hidden(path, table.metadata.partition_columns):
-            kept = (
-                NESTED
-                if _is_below(path, nested)
-                else LINKED
-                if _is_below(path.lower().replace("\\", "/"), linked)
-                else None
-            )
-            row = {"path": path, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
-            rows.append({**row, "spellings": names})
+        names = spellings(path)
+        kept = None
+        if not names or _is_hidden(path, table.metadata.partition_columns):
+            kept = HIDDEN
+        elif _is_below(path, nested):
+            kept = NESTED
+        elif _is_below(path.lower().replace("\\", "/"), linked):
+            kept = LINKED
+        shown = path if names else path.encode("utf-8", "backslashreplace").decode()
+        row = {"path": shown, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
+        rows.append({**row, "spellings": names or [""]})  # no log can name a file whose name is not UTF-8
     return pa.Table.from_pylist(rows, _LISTED)
 
 

@@ -6,7 +6,7 @@ if commits are read by path: any numbers that order the lines of a commit). Delt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -99,16 +99,21 @@ class ActionReader:
             frames.append(self._of_lines(lines, is_large=True).drop(*_PLACE))
         return self._keyed(frames) if frames else None
 
-    def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the file actions of commits (FULL, commit_version, line_number) in any order. None: there are none."""
+    def commit_actions(self, batch: CommitBatch, names: Sequence[str] = FILE_ACTIONS) -> DataFrame | None:
+        """Return the file actions of commits (FULL, commit_version, line_number) in any order. None: there are none.
+
+        names: of the actions; others may be among them.
+        """
         frames = []
-        lines = batch.lines_with(*FILE_ACTIONS)
+        lines = batch.lines_with(*names)
         if lines.num_rows:
             frames.append(self._of_lines(lines, is_large=batch.is_large))
         if batch.large:
-            # The other lines are blank: each non-blank line was checked to be an object.
+            # Each line was checked. The other lines are not parsed: they are blank, or do not have the names as keys.
             text = self._large_commits(self.files.readable(batch.large))
-            frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
+            parts = (r"\u", *(f'"{name}"' for name in names))  # keys may be escaped
+            is_wanted = reduce(Column.__or__, (F.contains("line", F.lit(part)) for part in parts))
+            frames.append(self._parsed(text.where(is_wanted)))
         if not frames:
             return None
         return self._keyed(frames, *_PLACE)

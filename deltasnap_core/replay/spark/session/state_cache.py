@@ -34,6 +34,12 @@ class StateCache:
         self._is_released = False
         self.name = self._unique(name.replace("`", "'"))
 
+    def __enter__(self) -> StateCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     @property
     def is_cached(self) -> bool:
         """Whether Spark caches the DataFrame, or will after its first computation."""

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from tests.assets.command.commands.driver_commands_builders import run
@@ -79,6 +81,33 @@ def test_groups_add_up_to_the_total(session: Any, folder: Path, by: str, keys: s
     size = sum(file.stat().st_size for file in (folder / "t").rglob("*") if file.is_file())
     assert sum(row["total_bytes"] for row in found["rows"]) == found["totals"]["total_bytes"] == size
     assert sum(row["monthly_cost"] for row in found["rows"]) == size
+
+
+def test_store_knows_the_writers_of_commits_that_the_log_no_longer_has(session: Any, folder: Path) -> None:
+    table = folder / "t2"
+    write_deltalake(table, pa.table({"id": [1, 2, 3]}))
+    write_deltalake(table, pa.table({"id": [4]}), mode="append")
+    DeltaTable(table).optimize.compact()
+    write_deltalake(table, pa.table({"id": [5]}), mode="append")
+    config = "storage: store\ntables:\n  - {name: events, path: t2}\n"
+    (folder / "deltasnap.yaml").write_text(config, encoding="utf-8")
+    SnapshotStore.open(session, folder / "store").write_range("events", DeltaLog.for_table(session, table), 0, 3)
+    before = writers("events")
+    DeltaTable(table).create_checkpoint()
+    for version in range(3):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert writers("events") == before
+    assert set(before) == {"WRITE", "OPTIMIZE"}
+    assert set(writers(str(table))) == {None}  # without the store
+
+
+def writers(target: str) -> dict[str | None, int]:
+    """Return the bytes of the table without its log, by operation."""
+    return {
+        row["operation"]: size
+        for row in rows(target, "--by", "writer")
+        if (size := row["total_bytes"] - row["log_bytes"])
+    }
 
 
 def test_groups_are_named(session: Any, folder: Path) -> None:

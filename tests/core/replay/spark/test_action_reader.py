@@ -154,6 +154,21 @@ def test_actions_of_commits_have_their_version_and_the_last_value_of_a_repeated_
     assert found == {(0, "a"): {}, (0, "b"): None, (1, "c"): {"p": "2", "q": "3"}}
 
 
+@pytest.mark.parametrize("limit", [10, 10_000], ids=["read by path", "kept"])
+def test_asked_actions_of_commits_are_found_by_an_escaped_name_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", limit)
+    log = write_log(tmp_path, {0: [*FIRST, add("a"), remove("b")], 1: [remove("c")]})
+    commit = log / "00000000000000000001.json"
+    commit.write_text(commit.read_text().replace('"remove"', r'"r\u0065move"'))
+    commits = read_commits(STORE, [status_of(file) for file in sorted(log.glob("*.json"))])
+    actions = reader(spark, log).commit_actions(commits, ("remove",))
+    assert actions is not None
+    found = actions.selectExpr("coalesce(add.path, remove.path) as name").collect()
+    assert {row.name for row in found} == {"b", "c"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task_bytes", one_in(2, ["200", "1g"]), ids=["many tasks", "one task"])
 def test_lines_of_commits_that_are_read_by_path_keep_their_order(

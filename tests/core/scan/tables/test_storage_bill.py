@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -14,8 +21,10 @@ from deltasnap_core import DeltaLog
 from deltasnap_core.scan.tables.storage_bill import StorageClass
 from tests.builders import FIRST_COMMIT_MS, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.conftest import NOW_MS
+from tests.conftest import NOW_MS, golden_folder
 from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, vector
+from tests.golden import GoldenTable, load_golden_tables
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +34,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 DAY_MS = 86_400_000
+FOLDER = golden_folder()
+GOLDEN = [table for table in (load_golden_tables(FOLDER) if FOLDER is not None else ()) if table.latest_refusal is None]
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+LATER_MS = 4_102_444_800_000
+"""Long after every golden table was written: all tombstones have expired."""
 
 
 def tables_of(spark: SparkSession, path: Path) -> MetadataTables:
@@ -137,3 +151,62 @@ def test_without_a_listing_only_the_log_counts(spark: SparkSession, tmp_path: Pa
     assert (bill.live_bytes, bill.time_travel_bytes, bill.expired_bytes) == (2, 4, 8)
     assert bill.log_bytes == sum(file.stat().st_size for file in log.iterdir())
     assert (bill.vector_bytes, bill.change_data_bytes, bill.orphan_bytes, bill.total_bytes) == (None,) * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", one_in(40, GOLDEN), ids=lambda table: table.name)
+def test_each_file_of_a_golden_table_has_the_class_of_a_plain_reader(spark: SparkSession, table: GoldenTable) -> None:
+    tables = DeltaLog.for_table(spark, table.path, clock=lambda: LATER_MS).update().tables
+    expected = dict(expected_classes(table))
+    found = {row.path: row["class"] for row in tables.storage_files().collect()}
+    assert found == {path: name for path, (name, _) in expected.items()}
+    sizes = Counter[str]()
+    for name, size in expected.values():
+        sizes[name] += size
+    bill = tables.storage_bill()
+    assert {each.value: getattr(bill, f"{each}_bytes") for each in StorageClass} == {
+        each.value: sizes[each.value] for each in StorageClass
+    }
+    assert (bill.total_bytes, bill.num_files) == (listed_bytes(table.path), len(expected))
+
+
+def expected_classes(table: GoldenTable) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Yield the path, class and size of each file below a golden table, from its expected files and its commits."""
+    state = table.expected["latest"]
+    live = {file["path"] for file in state["files"]}
+    vectors = {vector_path(file["dv_unique_id"]) for file in state["files"] if file["dv_unique_id"]}
+    removed: set[str | None] = {unquote(each["path"]) for each in removes(table.path / "_delta_log")}
+    removed |= {vector_path(each["dv_unique_id"]) for each in state["tombstones"] if each["dv_unique_id"]}
+    removed |= {tombstone["path"] for tombstone in state["tombstones"]}
+    for folder, _, names in os.walk(table.path):
+        for file in (Path(folder, name) for name in names if not Path(folder, name).is_symlink()):
+            path = file.relative_to(table.path).as_posix()
+            parts = path.split("/")
+            if parts[0] == "_delta_log":
+                name = "log"
+            elif path in live:
+                name = "live"
+            elif path in vectors:
+                name = "vector"
+            elif parts[0] == "_change_data":
+                name = "change_data"
+            else:
+                name = "expired" if path in removed else "orphan"
+            yield path, (name, file.stat().st_size)
+
+
+def removes(log: Path) -> Iterator[dict[str, Any]]:
+    for commit in log.glob("*.json"):
+        for line in commit.read_bytes().splitlines() if re.fullmatch(r"[0-9]{20}\.json", commit.name) else ():
+            if b'"remove"' in line and (action := json.loads(line).get("remove")):
+                yield action
+
+
+def vector_path(unique_id: str) -> str | None:
+    """Return the path of a deletion vector; None: it is inline, or it has an absolute path."""
+    found = re.fullmatch(r"u(.*?)(.{20})(@[0-9]+)?", unique_id)
+    if found is None:
+        return None
+    numbers = [sum(Z85.index(found[2][n + i]) * 85 ** (4 - i) for i in range(5)) for n in range(0, 20, 5)]
+    name = f"deletion_vector_{UUID(bytes=struct.pack('>4I', *numbers))}.bin"
+    return f"{found[1]}/{name}" if found[1] else name

@@ -130,6 +130,7 @@ def test_writer_is_the_first_commit_with_a_file(spark: SparkSession, tmp_path: P
     }
     sizes = {row["operation"]: row["log_bytes"] for row in groups(tables, "writer")}
     assert sizes["OPTIMIZE"] == (log / f"{4:020d}.json").stat().st_size
+    assert sizes["RESTORE"] == (log / f"{5:020d}.json").stat().st_size
 
 
 @pytest.mark.thorough

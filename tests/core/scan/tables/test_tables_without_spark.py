@@ -25,6 +25,7 @@ from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
 from deltasnap_core.scan.tables.named_files import OUTSIDE
 from deltasnap_core.scan.tables.vacuum_candidates import (
     CATALOG_IS_UNKNOWN,
+    HIDDEN,
     LINKED,
     LOG_IS_GONE,
     NESTED,
@@ -32,8 +33,8 @@ from deltasnap_core.scan.tables.vacuum_candidates import (
     UNKNOWN_FEATURES,
     UNRESOLVED_NAMES,
     YOUNG_TOMBSTONE,
-    _considered,
     _is_needed,
+    _listed,
     _reason,
     why_unread,
 )
@@ -115,7 +116,7 @@ def considered(*paths: str, partitions: tuple[str, ...] = (), targets: tuple[str
     listing = FolderListing(
         files=tuple(files), link_targets=tuple(f"file://{each}" for each in targets), roots=(TABLE,)
     )
-    rows = _considered(table, listing).to_pylist()
+    rows = [row for row in _listed(table, listing).to_pylist() if row["kept"] != HIDDEN]
     assert all((row["listed_size"], row["modified_at"]) == (len(row["path"]), 7) for row in rows)
     return {row["path"]: row["kept"] for row in rows}
 

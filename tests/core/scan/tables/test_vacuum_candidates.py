@@ -275,7 +275,7 @@ def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
         summary = earlier.vacuum_summary()
         assert (summary.num_files, summary.retention_ms) == (0, longer)
     used: list[int] = []
-    monkeypatch.setattr(metadata_tables, "vacuum_candidates", lambda *_, retention_ms, **__: used.append(retention_ms))
+    monkeypatch.setattr(metadata_tables, "vacuum_candidates", lambda _, named, **__: used.append(named.retention_ms))
     for tables in (earlier, store.tables("events", 2), log.snapshot.tables):
         tables.vacuum_candidates()
     assert used == [longer, longer, newest * 86_400_000]
