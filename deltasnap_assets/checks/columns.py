@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from deltasnap_assets.checks.check import Verdict, not_evaluated, nothing_to_compare
@@ -103,7 +103,7 @@ def columns_within(facts: TableFacts, settings: CheckSettings) -> Verdict:
     for trend in _selected(facts.columns, ranges, found):
         try:
             low, high = (None if limit is None else _limit(limit, trend) for limit in ranges[trend.column])
-        except (ValueError, InvalidOperation):
+        except (ValueError, ArithmeticError):
             found.unknown[trend.column] = f"a limit is not of its type, {trend.data_type}"
             continue
         least, greatest = (None if each is None else _comparable(each) for each in (trend.least, trend.greatest))
@@ -128,10 +128,15 @@ def _selected(trends: Sequence[ColumnTrend], names: Iterable[str] | None, found:
 
 
 def _limit(limit: RangeLimit, trend: ColumnTrend) -> Any:
-    """Return a limit as a value to compare with the values of a column. Errors: ValueError, InvalidOperation."""
+    """Return a limit as a value to compare with the values of a column. Errors: ValueError, ArithmeticError."""
     if trend.data_type in _DATED:
         return _time_of(datetime.fromisoformat(str(limit)))
-    return str(limit) if trend.data_type == "string" else Decimal(str(limit))
+    if trend.data_type == "string":
+        return str(limit)
+    number = Decimal(str(limit))
+    if number.is_nan():
+        raise ValueError("NaN has no order")
+    return number
 
 
 def _comparable(value: Extreme) -> Any:

@@ -25,13 +25,14 @@ import pyarrow.compute as pc
 
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns, distinct_names
 from deltasnap_core.scan.tables.column_trends import ColumnTrend, Extreme, Trends
-from deltasnap_core.scan.tables.stated_statistics import BOUNDS, StatedStatistics, bound_type, cast
+from deltasnap_core.scan.tables.stated_statistics import StatedStatistics, bound_type, typed
 
 TREND_COLUMNS = ("path", "partitionValues", "modificationTime", "stats", "deletionVector")
 """The columns of AddFile that are read."""
 
 _CUT_BYTES = 32
 _ROUNDED = Decimal(10**15)
+_EXACT = pa.decimal128(38, 0)  # a sum of rows may exceed 64 bits
 _COLUMNS_AT_ONCE = 320_000  # of all files together
 _HOUR_MS = 3_600_000
 _LAST_HOUR = 1 << 20  # in 2089: times in other units than ms do not each get an hour
@@ -122,7 +123,7 @@ class ColumnTotals:
         rows = _rows_of(files, stated)
         self._count.files += sign * files.num_rows
         self._count.without_rows += sign * rows["records"].null_count
-        self._count.records += sign * _sum(rows["live"])
+        self._count.records += sign * _total(rows["live"])
         nulls = [
             column.change_partition(rows, sign) if column.column.is_partition else column.change(stated, rows, sign)
             for column in self._columns
@@ -136,10 +137,11 @@ class ColumnTotals:
         names = ["live", *map(str, range(len(nulls)))]
         table = pa.table([hours, rows["live"], *nulls], names=["hour", *names])
         new = table.filter(pc.greater_equal(table["hour"], self._since))
+        new = pa.table([new["hour"], *(new[name].cast(_EXACT) for name in names)], names=["hour", *names])
         wanted = [(name, how) for name in names for how in ("sum", "count")]
         for row in new.group_by("hour").aggregate([*wanted, ([], "count_all")]).to_pylist():
             hour = self._hours.setdefault(row["hour"], _NewRows.none(len(nulls)))
-            hour.change([row[f"{name}_sum"] or 0 for name in names], sign)
+            hour.change([int(row[f"{name}_sum"] or 0) for name in names], sign)
             hour.change_unknown([row["count_all"] - row[f"{name}_count"] for name in names], sign)
 
 
@@ -209,7 +211,7 @@ class _Side:
         """Add (sign 1) or remove (-1) the bounds of files that have values. is_wide: whether they may be wider."""
         is_wide = pc.or_(is_wide, _is_inexact(bounds))
         self.unstated += sign * bounds.null_count
-        if wide := _sum(is_wide):
+        if wide := is_wide.true_count:
             self.may_be_wider += sign * wide
             self._change(self.wide, bounds.filter(is_wide), sign)
             bounds = bounds.filter(pc.invert(is_wide))
@@ -263,7 +265,7 @@ class _Side:
         if known.value is None or self._is_beyond(value, known.value):
             known.value, known.files = value, 0
         if value == known.value:
-            known.files += sign * _sum(pc.equal(bounds, pa.scalar(value, self.data_type)))
+            known.files += sign * pc.equal(bounds, pa.scalar(value, self.data_type)).true_count
 
     def _is_beyond(self, one: Any, other: Any) -> bool:
         return bool(one < other if self.name == "min" else one > other)
@@ -286,14 +288,14 @@ class _Column:
             none, every = pc.equal(nulls, 0), pc.equal(nulls, rows["records"])
             with_vector = pc.if_else(none, 0, pc.if_else(every, rows["live"], None))
             known = pc.if_else(rows["is_wide"], with_vector, nulls)
-        self.nulls += sign * _sum(known)
+        self.nulls += sign * _total(known)
         self._unstated += sign * nulls.null_count
         self._with_vectors += sign * (known.null_count - nulls.null_count)
         if self.type is not None:
             has_values = pc.fill_null(pc.not_equal(nulls, rows["records"]), True)
             place, is_wide = rows["place"].filter(has_values), rows["is_wide"].filter(has_values)
-            for kind, side in zip(BOUNDS, self.sides, strict=True):
-                side.change(_at(stated.bounds(kind, self.column, self.type), place), is_wide, sign)
+            for bounds, side in zip(stated.bounds(self.column), self.sides, strict=True):
+                side.change(_at(bounds, place), is_wide, sign)
         return known
 
     def change_partition(self, rows: pa.RecordBatch, sign: int) -> pa.Array:
@@ -302,11 +304,12 @@ class _Column:
         texts = pc.map_lookup(rows["partitionValues"], query_key=key, occurrence="first")
         texts = pc.if_else(pc.equal(texts, ""), None, texts)
         nulls = pc.if_else(texts.is_null(), rows["live"], 0)
-        self.nulls += sign * _sum(nulls)
+        self.nulls += sign * _total(nulls)
         if self.type is not None:
-            typed = cast(texts.drop_null(), self.type)
+            texts = texts.drop_null()
+            values = typed(texts, self.column, pc.match_substring(texts, "inf", ignore_case=True))
             for side in self.sides:
-                side.change_values(typed, sign)
+                side.change_values(values, sign)
         return nulls
 
     def trend(self, name: str, count: _Count, new_null_share: float | None) -> ColumnTrend:
@@ -358,17 +361,20 @@ def _reason(count: _Count, *problems: tuple[int, str]) -> str:
 def _rows_of(files: pa.Table, stated: StatedStatistics) -> pa.RecordBatch:
     """Return the rows of each file that may have some.
 
-    place: of the file. records: as stated, live: without deleted rows (null: unknown), is_wide: whether bounds may be
-    wider. Also modificationTime and partitionValues.
+    place: of the file. records: as stated, live: without deleted rows (null: unknown, also if more are deleted),
+    is_wide: whether bounds may be wider. Also modificationTime and partitionValues.
     """
     vectors = files["deletionVector"].combine_chunks()
-    deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
-    live = pc.subtract(stated.records, deleted)
+    has_vector = pc.is_valid(pc.struct_field(vectors, "storageType"))
+    deleted = pc.if_else(has_vector, pc.struct_field(vectors, "cardinality"), 0)
+    is_possible = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, stated.records))
+    records = pc.if_else(is_possible, stated.records, None)
+    live = pc.subtract(records, deleted)
     rows = {
         "place": pa.array(range(files.num_rows), pa.int32()),
-        "records": stated.records,
+        "records": records,
         "live": live,
-        "is_wide": pc.or_(pc.greater(deleted, 0), pc.equal(pc.fill_null(stated.is_tight, True), False)),
+        "is_wide": pc.or_(pc.fill_null(pc.not_equal(deleted, 0), True), pc.invert(pc.fill_null(stated.is_tight, True))),
         **{name: files[name].combine_chunks() for name in ("modificationTime", "partitionValues")},
     }
     found = pa.RecordBatch.from_arrays(list(rows.values()), list(rows))
@@ -380,8 +386,8 @@ def _at(values: pa.Array, place: pa.Array) -> pa.Array:
     return values if len(place) == len(values) else values.take(place)
 
 
-def _sum(values: pa.Array) -> int:
-    return pc.sum(values).as_py() or 0
+def _total(values: pa.Array) -> int:
+    return int(pc.sum(values.cast(_EXACT)).as_py() or 0)
 
 
 def _is_inexact(bound: pa.Array) -> pa.Array:

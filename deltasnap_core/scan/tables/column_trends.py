@@ -57,7 +57,7 @@ TREND_ROWS = pa.schema(
 def trend_rows(trends: Iterable[ColumnTrend]) -> pa.Table:
     """Return trends as rows, see `MetadataTables.column_trends`."""
     rows = [
-        (each.column, each.data_type, each.records, each.nulls, each.null_share, _text(each.least),
+        (each.column, each.data_type, _long(each.records), _long(each.nulls), each.null_share, _text(each.least),
          _text(each.greatest), each.no_nulls or None, each.no_extremes or None)
         for each in trends
     ]  # fmt: skip
@@ -66,3 +66,8 @@ def trend_rows(trends: Iterable[ColumnTrend]) -> pa.Table:
 
 def _text(value: Extreme | None) -> str | None:
     return None if value is None else str(value)
+
+
+def _long(number: int | None) -> int | None:
+    """Return a number; None: it exceeds 64 bits."""
+    return None if number is None or number.bit_length() > 63 else number

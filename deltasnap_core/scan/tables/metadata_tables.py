@@ -206,6 +206,7 @@ class MetadataTables:
 
         column, type (string), records (long, of the version; null: unknown), null_count (long), null_share (double),
         min, max (string; a time with a zone in UTC), null_count_unknown, extremes_unknown (string: why; null: known).
+        Numbers beyond 64 bits are null.
         Unlike in `column_stats`, a number is null unless it is that of the rows: see `column_trend_values`.
         """
         return arrow_rows(self._table.spark, trend_rows(self.column_trend_values()))
@@ -213,10 +214,10 @@ class MetadataTables:
     def column_trend_values(self) -> Trends:
         """Return the rows of `column_trends` as values, in the same order. A small version may need no Spark.
 
-        A number is unknown if a file does not state it. An extreme is also unknown if a bound that may be wider than
-        the values of its file reaches further than all others: that of a file with a deletion vector, a text of 32
-        bytes or more, which writers cut, or a decimal of more than 15 digits, which some writers round. Times are
-        those of the statistics, in milliseconds. NaN is no extreme.
+        A number is unknown if a file does not state it, or states what no file can have. An extreme is also unknown if
+        a bound that may be wider than the values of its file reaches further than all others: that of a file with a
+        deletion vector, a text of 32 bytes or more, which writers cut, or a decimal of more than 15 digits, which some
+        writers round. Times are those of the statistics, in milliseconds. NaN is no extreme.
         """
         return self._versions.run(lambda version: self._totals(version, None)).trends()
 

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,28 +34,36 @@ FIELDS = {
     "s": builders.field("s", "string"),
     "d": builders.field("d", "decimal(20,2)"),
     "p": builders.field("p", "integer"),
+    "day": builders.field("day", "date"),
     "extra": builders.field("extra", "double"),
     "wide": builders.field("i", "decimal(20,0)"),
 }
-SCHEMAS = (("i", "s", "d", "p"), ("i", "s", "d", "p", "extra"), ("wide", "s", "d", "p"))
+SCHEMAS = (("i", "s", "d", "day", "p"), ("i", "s", "d", "day", "p", "extra"), ("wide", "s", "d", "day", "p"))
 VALUES: Mapping[str, Sequence[Any]] = {
-    "i": (0, 1, 2, 7, None, "no number"),
+    "i": (0, 1, 2, 7, None, "no number", 1.5, 1 << 63),
     "s": ("", "a", "b", LONG_TEXT, LONG_TEXT + "c", None),
     "d": (Decimal("-1.5"), 0, Decimal("7.25"), 10**16, None),
+    "day": ("0001-01-01", "2020-02-29", "9999-12-31", "0000-12-31", "+10000-01-01", None),
 }
+"""The values of a type, in order, then others."""
+MOST = (1 << 63) - 1
 
 
 @st.composite
 def files(draw: st.DrawFn) -> dict[str, Any]:
     """Draw the fields of an added file."""
-    records = draw(st.none() | st.integers(0, 5))
+    seldom = st.sampled_from([False] * 9 + [True])
+    records = draw(st.sampled_from([-3, MOST]) if draw(seldom) else st.none() | st.integers(0, 5))
     stats: dict[str, Any] = {"numRecords": records} if records is not None else {}
-    for kind in ("minValues", "maxValues", "nullCount"):
+    bounds: dict[str, list[Any]] = {}
+    for name, values in VALUES.items():
+        places = draw(st.lists(st.integers(0, len(values) - 1), min_size=2, max_size=2))
+        bounds[name] = [values[place] for place in sorted(places, reverse=draw(seldom))]
+    for place, kind in enumerate(("minValues", "maxValues", "nullCount")):
         names = draw(st.lists(st.sampled_from(sorted(VALUES)), unique=True) | st.just(sorted(VALUES)))
-        values = st.integers(0, records or 3)
-        stats[kind] = {
-            name: draw(values if kind == "nullCount" else st.sampled_from(VALUES[name])) for name in sorted(names)
-        }
+        most = 3 if records is None or records < 0 else min(records, 5)
+        nulls = {name: draw(st.sampled_from([-1, 6, MOST]) if draw(seldom) else st.integers(0, most)) for name in names}
+        stats[kind] = nulls if kind == "nullCount" else {name: bounds[name][place] for name in names}
     if draw(st.booleans()):
         stats["tightBounds"] = draw(st.booleans())
     text = json.dumps(stats, default=float)
@@ -66,7 +75,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     }
     return {
         "stats": draw(st.sampled_from([text, text, text, None, "no JSON"])),
-        "partitionValues": {"p": draw(st.sampled_from(["1", "2", "", "x"]))},
+        "partitionValues": {"p": draw(st.sampled_from(["1", "2", "", "x", "3000000000"]))},
         "modificationTime": NOW - hours * HOUR,
         **({"deletionVector": vector} if vector["pathOrInlineDv"] else {}),
     }
@@ -119,7 +128,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, tuple[str, ...]]:
 
 
 def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
-    """Return nulls, least and greatest value and the share of new nulls of `i`, `s` or `p`, in plain Python."""
+    """Return nulls, least and greatest value and the share of new nulls of a column but `d`, in plain Python."""
     nulls: list[int | None] = []
     new: list[tuple[int | None, int | None]] = []
     bounds: dict[str, list[tuple[Any, bool]]] = {"min": [], "max": []}
@@ -129,8 +138,10 @@ def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
             stats = json.loads(file["stats"] or "{}")
         except ValueError:
             stats = {}
-        records, vector = stats.get("numRecords"), file.get("deletionVector")
+        vector = file.get("deletionVector")
         deleted = vector["cardinality"] if vector else 0
+        most = number_in(stats.get("numRecords"), MOST)
+        records = None if most is None or most < deleted else most
         left = None if records is None else records - deleted
         if left is not None and left <= 0:
             continue
@@ -141,11 +152,11 @@ def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
             found = (left if value == "" else 0) if left is not None else None
             nulls.append(found)
             if value != "":
-                number = int(value) if value.isdigit() else None
+                number = int(value) if value.isdigit() and int(value) < 1 << 31 else None
                 for side in bounds.values():
                     side.append((number, False))
         else:
-            stated = stats.get("nullCount", {}).get(name)
+            stated = number_in(stats.get("nullCount", {}).get(name), MOST if most is None else most)
             found = (
                 stated
                 if not is_wide
@@ -157,9 +168,10 @@ def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
             )
             nulls.append(found)
             if stated is None or stated != records:
-                for kind, side in (("minValues", bounds["min"]), ("maxValues", bounds["max"])):
-                    bound = stats.get(kind, {}).get(name)
-                    bound = bound if isinstance(bound, int if name == "i" else str) else None
+                low, high = (valid(stats.get(kind, {}).get(name), name) for kind in ("minValues", "maxValues"))
+                if low is not None and high is not None and low > high:
+                    low = high = None
+                for bound, side in ((low, bounds["min"]), (high, bounds["max"])):
                     side.append((bound, is_wide or (isinstance(bound, str) and len(bound) >= 32)))
         if file["modificationTime"] // HOUR > (NOW - 24 * HOUR) // HOUR:
             new.append((left, found))
@@ -168,6 +180,19 @@ def expected(live: Iterable[Mapping[str, Any]], name: str) -> tuple[Any, ...]:
         *(furthest(bounds[kind], min if kind == "min" else max) for kind in ("min", "max")),
         share_of(new),
     )
+
+
+def number_in(number: int | None, most: int) -> int | None:
+    return number if number is not None and 0 <= number <= most else None
+
+
+def valid(bound: Any, name: str) -> Any:
+    """Return a bound of a column as a value; None: it is none of its type."""
+    if name == "day":
+        return date.fromisoformat(bound) if bound and bound[:4] >= "0001" else None
+    if name == "s":
+        return bound
+    return bound if isinstance(bound, int) and bound <= MOST else None
 
 
 def furthest(bounds: Sequence[tuple[Any, bool]], of: Any) -> Any:
@@ -207,7 +232,7 @@ def test_totals_of_changed_files_are_those_of_all_files(
             assert updated.trends() == tables.column_totals(NOW - 24 * HOUR).trends()
             known, first = json.loads(json.dumps(updated.to_json())), last + 1
     trends = {trend.column: trend for trend in updated.trends()}
-    for name in ("s", "p", *(["i"] if "i" in names else [])):
+    for name in ("s", "day", "p", *(["i"] if "i" in names else [])):
         assert facts_of(trends[name]) == expected(log.live[-1].values(), name), name
 
 

@@ -83,7 +83,7 @@ def stated(records: int, low: Any, high: Any, nulls: int = 0, **others: Any) -> 
     return json.dumps({"numRecords": records, **bounds, "nullCount": {"c": nulls}, **others})
 
 
-def vector(deleted: int) -> dict[str, Any]:
+def vector(deleted: int | None) -> dict[str, Any]:
     return {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4, "cardinality": deleted}
 
 
@@ -177,6 +177,111 @@ def test_file_without_statistics_of_a_column_makes_its_numbers_unknown(
     assert (trend.least, trend.greatest) == ((None, None) if no_extremes else (1, 2))
 
 
+MOST = (1 << 63) - 1
+UNBOUND, UNCOUNTED = "do not state its bounds", "do not state its nulls"
+ODD_BOUNDS = [
+    ("long", "2", "1", (None, None)),
+    ("string", '"b"', '"a"', (None, None)),
+    ("decimal(5,2)", "1.25", "1.24", (None, None)),
+    ("long", "1.5", "3", (None, 3)),
+    ("long", "1e3", "2000", (None, 2000)),
+    ("integer", "-2147483649", "2147483647", (None, 2**31 - 1)),
+    ("short", "-32768", "32768", (-(2**15), None)),
+    ("byte", "-129", "127", (None, 127)),
+    ("double", "-1e999", "5", (None, 5.0)),
+    ("double", "5", "1" + "0" * 400, (5.0, None)),
+    ("float", "-1e39", "3e38", (None, 3e38)),
+    ("float", '"-Infinity"', "1", (float("-inf"), 1.0)),
+    ("decimal(5,2)", "-1000", "999.99", (None, Decimal("999.99"))),
+    ("decimal(20,2)", "1", "1" + "0" * 36, (Decimal(1), None)),
+    ("decimal(5,2)", "0.001", "1", (None, Decimal(1))),
+    ("decimal(5,2)", "1e-2147483647", "1", (None, Decimal(1))),
+    ("decimal(5,2)", '"1e-2147483647"', "1", (None, Decimal(1))),
+    ("decimal(5,2)", "1", "1e99999999999999999999", (Decimal(1), None)),
+    ("date", '"0000-12-31"', '"9999-12-31"', (None, date.max)),
+    ("date", '"0001-01-01"', '"+10000-01-01"', (date.min, None)),
+    ("timestamp", '"0001-01-01T00:00:00+02:00"', '"2026-01-01T00:00:00Z"', (None, datetime(2026, 1, 1, tzinfo=UTC))),
+    ("timestamp", '"2026-01-01T00:00:00Z"', '"9999-12-31T23:00:00-02:00"', (datetime(2026, 1, 1, tzinfo=UTC), None)),
+    ("timestamp_ntz", '"0000-01-01T00:00:00"', '"9999-12-31T23:59:59"', (None, datetime(9999, 12, 31, 23, 59, 59))),
+]
+
+
+@pytest.mark.parametrize("also", [None, '{"minValues":{"c":"NaN"}}'], ids=["alone", "beside other odd ones"])
+@pytest.mark.parametrize(("kind", "low", "high", "expected"), ODD_BOUNDS)
+def test_bound_that_no_value_can_have_is_not_stated(
+    kind: str, low: str, high: str, expected: tuple[Any, Any], also: str | None, tmp_path: Path
+) -> None:
+    odd = f'{{"numRecords":5,"minValues":{{"c":{low}}},"maxValues":{{"c":{high}}},"nullCount":{{"c":0}}}}'
+    no_rows = {"stats": '{"numRecords":0,' + also[1:]} if also else {"stats": '{"numRecords":0}'}
+    trend = trend_of(tmp_path, kind, {"stats": odd}, no_rows)
+    assert (trend.least, trend.greatest) == expected
+    assert trend.no_extremes == (f"1 of 2 files {UNBOUND}" if None in expected else "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("integer", "2147483648"),
+        ("double", "1e999"),
+        ("double", "NaN"),
+        ("float", "1e39"),
+        ("decimal(5,2)", "1000"),
+        ("decimal(20,2)", "1000000000000000000"),
+        ("decimal(5,2)", "1e-2147483647"),
+        ("date", "0000-12-31"),
+        ("timestamp", "9999-12-31T23:00:00-02:00"),
+    ],
+)
+def test_partition_value_that_no_row_can_have_is_not_stated(kind: str, text: str, tmp_path: Path) -> None:
+    described = metadata(schemaString=schema(field("p", kind), field("id")), partitionColumns=["p"])
+    write_log(tmp_path, {0: [protocol(), described, add("f", partitionValues={"p": text}, stats=stated(4, 1, 1))]})
+    trend = trends_of(tmp_path)["p"]
+    assert (trend.nulls, trend.least, trend.greatest, trend.no_extremes) == (0, None, None, f"1 of 1 files {UNBOUND}")
+
+
+def test_infinite_partition_value_is_an_extreme(tmp_path: Path) -> None:
+    described = metadata(schemaString=schema(field("p", "double"), field("id")), partitionColumns=["p"])
+    adds = [add(text, partitionValues={"p": text}, stats=stated(4, 1, 1)) for text in ("-Infinity", "1.5")]
+    write_log(tmp_path, {0: [protocol(), described, *adds]})
+    assert (trends_of(tmp_path)["p"].least, trends_of(tmp_path)["p"].greatest) == (float("-inf"), 1.5)
+
+
+@pytest.mark.parametrize(
+    ("records", "nulls", "deleted", "reason"),
+    [
+        (-5, 0, 0, "do not state their number of rows"),
+        (-MOST - 1, 0, 5, "do not state their number of rows"),
+        (5, 5, 6, "do not state their number of rows"),
+        (5, 5, -1, "do not state their number of rows"),
+        (5, 0, None, "do not state their number of rows"),
+        (5, -1, 0, UNCOUNTED),
+        (5, 6, 0, UNCOUNTED),
+        (5, -1, 1, UNCOUNTED),
+        (0, MOST, 0, ""),
+        (5, 5, 5, ""),
+    ],
+)
+def test_number_of_rows_or_nulls_that_no_file_can_have_is_not_stated(
+    records: int, nulls: int, deleted: int | None, reason: str, tmp_path: Path
+) -> None:
+    odd = {"stats": stated(records, 3, 4, nulls), **({} if deleted == 0 else {"deletionVector": vector(deleted)})}
+    trend = trend_of(tmp_path, "long", {"stats": stated(4, 1, 9, 1)}, odd)
+    assert trend.no_nulls == (f"1 of 2 files {reason}" if reason else "")
+    assert trend.records == (None if "rows" in reason else 4 if not reason else 9 - (deleted or 0))
+    assert trend.nulls == (None if reason else 1)
+
+
+@pytest.mark.parametrize("since", [None, 0])
+def test_sums_beyond_64_bits_are_exact_and_null_in_the_rows_of_the_table(since: int | None, tmp_path: Path) -> None:
+    trend = trend_of(tmp_path, "long", *[{"stats": stated(MOST, None, None, MOST), "modificationTime": 7_200_000}] * 3)
+    assert (trend.records, trend.nulls, trend.null_share, trend.no_extremes) == (3 * MOST, 3 * MOST, 1.0, "")
+    tables = open_table(tmp_path / "t").snapshot.tables
+    if since is not None:
+        assert tables.column_totals(since).trends()[0].new_null_share == 1.0
+    (row,) = open_table(tmp_path / "t").column_trends().to_arrow().to_pylist()
+    assert (row["records"], row["null_count"], row["null_share"]) == (None, None, 1.0)
+
+
 def test_partition_values_are_exact_and_need_no_statistics(tmp_path: Path) -> None:
     columns = [field("day", "date"), field("at", "timestamp"), field("id")]
     described = metadata(schemaString=schema(*columns), partitionColumns=["day", "at"])
@@ -244,3 +349,18 @@ def test_both_engines_find_the_same_trends_also_in_pieces(
     assert [in_driver] == list(on_spark.column_trend_values())
     (row,) = on_spark.column_trends.collect()
     assert (row["column"], row["null_share"], row["min"]) == ("c", 0.1, "0.0")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("records", "low", "nulls"), [(-5, 1, 0), (MOST, 1, MOST), (5, 9, 0), (5, 1, 6), (5, Decimal("1e999"), 0)]
+)
+def test_both_engines_find_the_same_trends_of_odd_statistics(
+    records: int, low: Any, nulls: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    odd = stated(records, "LOW", 2, nulls).replace('"LOW"', str(low))
+    in_driver = trend_of(tmp_path, "double", {"stats": odd}, {"stats": stated(MOST, 1, 3)})
+    on_spark = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark")).snapshot.tables
+    assert [in_driver] == list(on_spark.column_trend_values())
+    (row,) = on_spark.column_trends.collect()
+    assert (row["records"], row["max"]) == (None, in_driver.greatest and str(in_driver.greatest))
