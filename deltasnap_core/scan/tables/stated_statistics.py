@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -126,16 +126,10 @@ def _struct(
 
 
 def _decoded(text: str) -> Any:
+    """Return the value of a JSON text, with bytes in place of each number: Python limits its digits."""
     try:
-        return parse_json(text, parse_float=_decimal)
+        return parse_json(text, parse_int=str.encode, parse_float=str.encode)
     except ValueError:
-        return None
-
-
-def _decimal(text: str) -> Decimal | None:
-    try:
-        return None if re.search(_LONG_EXPONENT, text) else Decimal(text)
-    except InvalidOperation:  # the exponent is too long for Python
         return None
 
 
@@ -145,14 +139,13 @@ def _valid(value: Any, kind: pa.DataType) -> Any:
         fields = value if isinstance(value, dict) else {}
         return {field.name: _valid(fields.get(field.name), field.type) for field in kind}
     try:
-        if isinstance(value, str) and pa.types.is_decimal(kind):  # as Arrow's reader
-            return cast(pa.array([value]), kind)[0].as_py()
-        if isinstance(value, bool) != pa.types.is_boolean(kind) or (isinstance(value, str) and kind != pa.string()):
+        if isinstance(value, str | bytes) and pa.types.is_decimal(kind):  # as Arrow's reader
+            return cast(pa.array([value], pa.string()), kind)[0].as_py()
+        if isinstance(value, bytes):
+            number = float(value) if pa.types.is_floating(kind) else int(value) if pa.types.is_integer(kind) else None
+            value = number if number is None or math.isfinite(number) else None
+        elif isinstance(value, bool) != pa.types.is_boolean(kind) or (isinstance(value, str) and kind != pa.string()):
             value = float(value) if pa.types.is_floating(kind) and value in _NO_NUMBERS else None
-        elif pa.types.is_floating(kind) and value is not None:
-            value = float(value) if math.isfinite(float(value)) else None
-        elif pa.types.is_integer(kind) and isinstance(value, Decimal):
-            value = None
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None

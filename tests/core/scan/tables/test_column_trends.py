@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib.metadata import version
@@ -19,8 +19,10 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core import DeltaLog, SnapshotOptions, open_table
 from deltasnap_core.scan import version as version_module
+from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.scan.tables import column_totals as totals_module
 from deltasnap_core.scan.tables.column_trends import ColumnTrend
+from deltasnap_core.scan.tables.stated_statistics import StatedStatistics
 from tests.builders import add, field, metadata, protocol, remove, schema, write_log
 
 PLAIN = (("i", pa.int64()), ("b", pa.int8()), ("x", pa.float64()), ("d", pa.decimal128(12, 2)), ("s", pa.string()),
@@ -216,6 +218,29 @@ def test_bound_that_no_value_can_have_is_not_stated(
     trend = trend_of(tmp_path, kind, {"stats": odd}, no_rows)
     assert (trend.least, trend.greatest) == expected
     assert trend.no_extremes == (f"1 of 2 files {UNBOUND}" if None in expected else "")
+
+
+STATED = (
+    "-0", "1e0", "1E2", "1.5", "1.230", "123.456", "5e-400", "0e-99999", "1e-2147483647", "1e2147483647", "1e999",
+    "1e99999999999999999999", "1e-99999999999999999999", str(MOST), str(MOST + 1), "1" + "0" * 36, "1" + "0" * 400,
+    "1" + "0" * 5000, "01", ".5", "5.", "true", "[]", "{}", '""', '"5"', '" 5"', '"+5"', '"1_0"', '"1e2"', '".5"',
+    '"0x1F"', '"true"', '"NaN"', '"Infinity"', '"inf"', '"2020-01-01"', '"2020-01-01T00:00:00.1Z"', '"\\ud800"',
+    '"1e-2147483647"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["long", "byte", "double", "float", "decimal(5,2)", "decimal(38,0)", "string", "date"])
+def test_statistics_of_a_file_do_not_depend_on_those_beside_it(kind: str) -> None:
+    column = TableColumn(path=("c",), physical_path=("c",), data_type=kind)
+
+    def found(*texts: str) -> Sequence[Any]:
+        every = StatedStatistics(pa.array(texts), [column])
+        return [values[0].as_py() for values in (every.records, every.nulls(column), *every.bounds(column))]
+
+    for value in STATED:
+        for text in (f'{{"numRecords":{value}}}', f'{{"nullCount":{{"c":{value}}},"numRecords":5}}',
+                     f'{{"maxValues":{{"c":{value}}},"numRecords":5}}'):  # fmt: skip
+            assert repr(found(text)) == repr(found(text, '{"numRecords":{}}')), text
 
 
 @pytest.mark.parametrize(
