@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import pytest
 from deltalake import DeltaTable
 
@@ -93,6 +94,35 @@ def test_readers_see_the_files_from_before_the_damage(damage: Damage, spark: Spa
     # Nothing is deleted: a renamed file has its content.
     assert bool(found.renamed) is damage.renames
     assert all((log / found.renamed.get(name, name)).read_bytes() == content for name, content in damaged.items())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lost commit", "corrupt checkpoint of the latest version"])
+def test_table_that_was_copied_to_s3_is_repaired_there(
+    name: str, spark: SparkSession, log: Path, s3_options: dict[str, Any]
+) -> None:
+    before, damage = files_of(TableLog.for_path(log.parent)), DAMAGES[name]
+    damage.do(log)
+    s3, folder = fsspec.filesystem("s3", **s3_options), f"lake/repaired-{name.replace(' ', '-')}"
+    s3.put(str(log), f"{folder}/_delta_log", recursive=True)
+    damaged = {file: s3.cat(file) for file in s3.find(folder)}
+    DeltaLog.clear_cache()
+    store = SnapshotStore.open(spark, log.parent.parent / "store")
+    found = store.repair("t", DeltaLog.for_table(spark, f"s3://{folder}", storage_options=s3_options), write=True)
+    assert (found.version, found.is_written, bool(found.renamed)) == (damage.version, True, damage.renames)
+    assert files_of(TableLog.for_path(f"s3://{folder}", s3_options)) == before
+    s3.invalidate_cache()
+    after = {file.rpartition("/")[2]: s3.cat(file) for file in s3.find(folder)}
+    assert not [file for file in after if ".tmp" in file]
+    for file, content in damaged.items():
+        assert after[found.renamed.get(file.rpartition("/")[2], file.rpartition("/")[2])] == content or "_last_" in file
+
+
+def files_of(log: TableLog) -> list[str]:
+    """The live files of the latest version, as deltasnap reads them."""
+    snapshot = log_without_spark(log).update()
+    return sorted(snapshot.versions.run(rows_in_arrow)["path"].to_pylist())
 
 
 def test_second_repair_has_nothing_to_write(spark: SparkSession, log: Path) -> None:
