@@ -98,7 +98,7 @@ def vacuum_candidates(
 
 
 def needed_files(named: ReferencedFiles, now_ms: int) -> ReferencedFiles:
-    """Return the files without change data that no version within the retention needs: VACUUM deletes it by its age."""
+    """Return the files with only the change data of versions within the retention: VACUUM deletes it by its age."""
     recent = [each for each in named.change_data if each[2] > now_ms - named.retention_ms]
     return replace(named, change_data=recent)
 
