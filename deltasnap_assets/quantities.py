@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 HOUR_MS = 3_600_000
@@ -27,9 +28,10 @@ def bytes_text(size: int) -> str:
 
 
 def percents(ratio: float, limit: float) -> tuple[str, str]:
-    """Return a ratio and its limit as `50.1%` and `50.0%`: with decimals only if they differ and would look equal."""
+    """Return a ratio and its limit as `50.1%` and `50.0%`: with the decimals of the limit, more if they look equal."""
     shown = [(f"{ratio:.{digits}%}", f"{limit:.{digits}%}") for digits in range(4)]
-    return next((each for each in shown if ratio == limit or each[0] != each[1]), shown[-1])
+    exact = [each for each in shown if math.isclose(float(each[1][:-1]), limit * 100)]
+    return next((each for each in exact if ratio == limit or each[0] != each[1]), shown[-1])
 
 
 def span_text(milliseconds: int) -> str:

@@ -159,10 +159,14 @@ def test_span_is_shown_in_the_largest_unit_that_fits_twice(milliseconds: int, te
         (0.501, 0.5, ("50.1%", "50.0%")),
         (0.8999, 0.9, ("89.99%", "90.00%")),
         (0.121, 0.125, ("12.1%", "12.5%")),
+        (0.007, 0.005, ("0.7%", "0.5%")),
+        (0.4, 1 / 3, ("40.000%", "33.333%")),
         (0.5 + 1e-9, 0.5, ("50.000%", "50.000%")),
     ],
 )
-def test_ratio_above_its_limit_does_not_look_equal_to_it(ratio: float, limit: float, expected: tuple[str, str]) -> None:
+def test_limit_is_shown_exactly_and_a_ratio_above_it_does_not_look_equal(
+    ratio: float, limit: float, expected: tuple[str, str]
+) -> None:
     assert percents(ratio, limit) == expected
 
 
