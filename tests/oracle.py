@@ -75,7 +75,7 @@ class OracleState:
     def counts(self, min_file_retention_timestamp: int) -> dict[str, Any]:
         """Return the counts of the computed state."""
         vectors = [add["deletionVector"] for add in self.files.values() if add.get("deletionVector")]
-        records = [json.loads(add.get("stats") or "{}").get("numRecords") for add in self.files.values()]
+        records = [_records(add) for add in self.files.values()]
         return {
             "num_files": len(self.files),
             "size_in_bytes": sum(add["size"] for add in self.files.values()),
@@ -101,6 +101,13 @@ def key(action: dict[str, Any]) -> Key:
         return path, None
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
     return path, f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
+
+
+def _records(add: dict[str, Any]) -> int | None:
+    """Return the number of rows by the statistics; None: unknown, also if fewer than are deleted."""
+    stated = json.loads(add.get("stats") or "{}").get("numRecords")
+    deleted = (add.get("deletionVector") or {"cardinality": 0})["cardinality"]
+    return stated if stated is not None and 0 <= deleted <= stated else None
 
 
 def replay(commits: Sequence[Iterable[Action]]) -> list[OracleState]:

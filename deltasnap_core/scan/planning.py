@@ -12,7 +12,7 @@ from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_files
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql, let_sql
 from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
-from deltasnap_core.rules.totals.num_records import num_records_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql, possible_records_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled
 from deltasnap_core.scan.table_columns import TableColumns
@@ -173,7 +173,7 @@ def stated_count(files: DataFrame, columns: TableColumns) -> int | None:
         f"{' or '.join(test for test in tests if test is not None) or 'false'} as is_wrong",
     )
     (row,) = stated.agg(
-        F.expr("count_if(is_wrong or not coalesce(deleted between 0L and records, false)) as unstated"),
+        F.expr(f"count_if(is_wrong or {possible_records_sql('records', 'deleted')} is null) as unstated"),
         F.expr(f"{exact_sum_sql('records - deleted')} as count"),
     ).collect()
     return None if row["unstated"] else int(row["count"])

@@ -124,7 +124,7 @@ class TableRows:
             case Scan(where=None):
                 _ = self.version.schema  # rows of another one cannot be read
                 stated = self.version.computed_state.num_live_records
-                found = self.source.count() if stated is None or stated < 0 else stated
+                found = self.source.count() if stated is None else stated
             case Scan():
                 found = self.source.count()
             case pa.Table():

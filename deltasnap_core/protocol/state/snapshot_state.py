@@ -20,7 +20,8 @@ class SnapshotState(JsonRecord):
     num_of_removes:              tombstones that have not expired, one for each logical file. (Delta on Spark may count
                                  two for a file that was removed twice.)
     num_known_records:           rows of the live files with a known number of rows, before deletion vectors.
-    num_files_without_records:   live files with an unknown number of rows.
+    num_files_without_records:   live files with an unknown number of rows: not stated, below 0, or below the number
+                                 of deleted rows.
     num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows that these delete.
     set_transactions, domain_metadata: ascending by application id and by domain; removed domains are left out.
     protocol, metadata:          None only if the snapshot's validation was turned off and the log has none.

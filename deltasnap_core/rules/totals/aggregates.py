@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import BIN_STARTS
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
+from deltasnap_core.rules.totals.num_records import possible_records, possible_records_sql
 
 _TOMBSTONE = -1
 _NO_VECTOR = -1
@@ -45,17 +46,19 @@ Source: PROTOCOL.md, File Size Histogram Schema; Deleted Record Counts Histogram
 """
 
 _LOW_BITS = (1 << 32) - 1
-_SUMMED = ("size", "records", "deleted")
+_RECORDS = possible_records_sql("records", "coalesce(deleted, 0)")
+_SUMMED = {"size": "size", "records": _RECORDS, "deleted": "deleted"}
 
 SUMS: Mapping[str, str] = {
     "rows": "1",
-    "rows_without_records": "if(records is null, 1, 0)",
-    **{f"high_{name}": f"shiftright({name}, 32)" for name in _SUMMED},
-    **{f"low_{name}": f"{name} & {_LOW_BITS}L" for name in _SUMMED},
+    "rows_without_records": f"if({_RECORDS} is null, 1, 0)",
+    **{f"high_{name}": f"shiftright({sql}, 32)" for name, sql in _SUMMED.items()},
+    **{f"low_{name}": f"{sql} & {_LOW_BITS}L" for name, sql in _SUMMED.items()},
 }
 """SQL for the values of a row that are summed in its group.
 
-A measure is summed in two halves of 32 bits, so that the sum cannot overflow.
+A measure is summed in two halves of 32 bits, so that the sum cannot overflow. A number of records counts
+if it is possible (`possible_records_sql`).
 """
 
 
@@ -184,11 +187,13 @@ def _deleted_bins(rows: pa.Table) -> pa.Array:
 
 
 def _summed(rows: pa.Table) -> dict[str, pa.Array]:
+    records = possible_records(rows["records"], pc.fill_null(rows["deleted"], 0))
+    summed = {"size": rows["size"], "records": records, "deleted": rows["deleted"]}
     return {
         "rows": pa.array(np.ones(rows.num_rows, np.int64)),
-        "rows_without_records": pc.cast(rows["records"].is_null(), pa.int64()),
-        **{f"high_{name}": pc.shift_right(rows[name], np.int64(32)) for name in _SUMMED},
-        **{f"low_{name}": pc.bit_wise_and(rows[name], _LOW_BITS) for name in _SUMMED},
+        "rows_without_records": pc.cast(records.is_null(), pa.int64()),
+        **{f"high_{name}": pc.shift_right(values, np.int64(32)) for name, values in summed.items()},
+        **{f"low_{name}": pc.bit_wise_and(values, _LOW_BITS) for name, values in summed.items()},
     }
 
 

@@ -62,6 +62,20 @@ def checked_number_sql(stats: str, text: str, number: str) -> str:
     return f"coalesce(case when {is_number} then {number} end, {_parsed_sql(stats)})"
 
 
+def possible_records_sql(records: str, deleted: str) -> str:
+    """Return SQL for a number of records that a file can have; null: it is below 0, or more rows than that are deleted.
+
+    A sum with such a number would be wrong, and look right. deleted: SQL for the number of deleted rows.
+    """
+    return f"case when {deleted} between 0 and {records} then {records} end"
+
+
+def possible_records(records: pa.Array, deleted: pa.Array) -> pa.Array:
+    """Return numbers of records as `possible_records_sql`."""
+    is_possible = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, records))
+    return pc.if_else(is_possible, records, None)
+
+
 def _parsed_sql(stats: str) -> str:
     parsed = whole_json_sql(stats, "struct<numRecords: string>")
     is_number = f"n.numRecords rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltasnap_core.rules.totals.num_records import possible_records
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns, distinct_names
 from deltasnap_core.scan.tables.column_trends import ColumnTrend, Extreme, Trends
 from deltasnap_core.scan.tables.stated_statistics import StatedStatistics, bound_type, typed
@@ -367,8 +368,7 @@ def _rows_of(files: pa.Table, stated: StatedStatistics) -> pa.RecordBatch:
     vectors = files["deletionVector"].combine_chunks()
     has_vector = pc.is_valid(pc.struct_field(vectors, "storageType"))
     deleted = pc.if_else(has_vector, pc.struct_field(vectors, "cardinality"), 0)
-    is_possible = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, stated.records))
-    records = pc.if_else(is_possible, stated.records, None)
+    records = possible_records(stated.records, deleted)
     live = pc.subtract(records, deleted)
     rows = {
         "place": pa.array(range(files.num_rows), pa.int32()),

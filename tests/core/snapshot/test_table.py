@@ -163,11 +163,8 @@ def test_missing_package_is_named_with_its_extra(events: Path, package: str, mon
 
 def stated(state: OracleState) -> int | None:
     """Return the number of rows by the statistics; None: some file does not state it."""
-    adds = state.files.values()
-    records = [json.loads(add.get("stats") or "{}").get("numRecords") for add in adds]
-    deleted = sum(add["deletionVector"]["cardinality"] for add in adds if add.get("deletionVector"))
-    total = None if None in records else sum(records) - deleted
-    return None if total is None or total < 0 else total
+    counts = state.counts(0)
+    return None if counts["num_records"] is None else counts["num_records"] - counts["num_deleted_records"]
 
 
 @PROPERTY
@@ -258,6 +255,28 @@ def test_count_by_partitions_reads_no_data_file(spark: SparkSession, tmp_path: P
         data_file.write_bytes(b"")
     table = open_table(tmp_path, spark=spark)
     assert (table.scan("p = 1").count(), table.scan("p > 1").limit(1).count(), table.scan().count()) == (4, 1, 6)
+
+
+def test_rows_of_a_file_with_a_negative_number_of_rows_are_read_and_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data = [
+        file(tmp_path, name, ids(*range(3)), stats=json.dumps({"numRecords": stated}))
+        for name, stated in (("a.parquet", -5), ("b.parquet", 13))
+    ]
+    write_log(tmp_path, {0: [*of_vectors(), *data]})
+    table = open_table(tmp_path, spark=spark)
+    assert (table.scan().count(), table.snapshot.computed_state.num_records) == (6, None)
+
+
+def test_number_of_rows_below_the_deleted_ones_is_an_error_that_names_the_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data = [file(tmp_path, name, ids(*range(4)), stats='{"numRecords":2}') for name in ("a.parquet", "b.parquet")]
+    data[0]["add"]["deletionVector"] = inline_vector(0, 1, 2)
+    write_log(tmp_path, {0: [*of_vectors(), *data]})
+    with pytest.raises(CorruptLogError, match=r"a\.parquet: .* deletes row 2, counted from 0, of 2 rows"):
+        open_table(tmp_path, spark=spark).scan().count()
 
 
 def test_rows_of_an_invalid_schema_are_not_counted(tmp_path: Path) -> None:
