@@ -27,7 +27,7 @@ from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.rules.file_actions import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
-from deltasnap_core.rules.totals.num_records import num_records_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql, possible_records_sql
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -453,7 +453,7 @@ class MetadataTables:
 _PARTITION_TOTALS = (
     "count(1) as files",
     "try_sum(size) as bytes",
-    "try_sum(records) as records",
+    f"try_sum({possible_records_sql('records', 'deleted')}) as records",
     "try_sum(deleted) as deleted_records",
     "min(size) as smallest_file",
     "max(size) as largest_file",

@@ -42,7 +42,7 @@ def coverage_of_statistics(columns: list[TableColumn], files: DataFrame) -> Data
     arrays = (_stated(fields, [places[_kind(column)] for _, column in fields]) for fields in within.values())
     each = f"inline(concat({', '.join(arrays)}))"
     # First, so that Spark does not count the records of a file again for each column.
-    counted = files.selectExpr("stats", f"coalesce({num_records_sql('stats')}, 0L) as records")
+    counted = files.selectExpr("stats", f"greatest({num_records_sql('stats')}, 0L) as records")
     rows = counted.selectExpr("records", each)
     found = aggregated(rows, ["number"], *map(F.expr, (*_TOTALS, *_extremes(kinds.values()))))
     leaves = pa.table(

@@ -422,6 +422,16 @@ def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_pat
     assert {row["partition"]["p"] for row in rows(tables.optimize_candidates)} == {"x", "y", None}
 
 
+def test_numbers_of_rows_that_no_file_can_have_are_in_no_sum(spark: SparkSession, tmp_path: Path) -> None:
+    statistics = ['{"numRecords":-5,"nullCount":{"id":0}}', '{"numRecords":13,"nullCount":{"id":0}}', None]
+    adds = [add(f"f{number}", stats=stats) for number, stats in enumerate(statistics)]
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema(field("id"))), *adds]})
+    tables = DeltaLog.for_table(spark, tmp_path).snapshot.tables
+    assert [row["records"] for row in rows(tables.partitions)] == [13]
+    assert [row["records"] for row in rows(tables.column_stats)] == [13]
+    assert sorted(str(row["records"]) for row in rows(tables.files)) == ["-5", "13", "None"]
+
+
 @pytest.mark.slow
 def test_invalid_partition_values_are_told_apart_from_null(spark: SparkSession, tmp_path: Path) -> None:
     decimal = schema(field("p", "decimal(7,2)"))
