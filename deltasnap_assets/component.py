@@ -13,7 +13,7 @@ relative `storage` is relative to the project's folder, to keep the store out of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ from deltasnap_assets.dagster_internals import (
 )
 from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE, Settings
-from deltasnap_assets.settings.discovery import FoundTable, found_from_json, found_tables, found_to_json, with_found
+from deltasnap_assets.settings.discovery import FoundTables, found_from_json, found_tables, found_to_json, with_found
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, TABLE_ASSET, TableSettings
@@ -141,10 +141,10 @@ class DeltaTableSnapshotsComponent(dg.StateBackedComponent, dg.Model, dg.Resolva
     def build_defs_from_state(self, context: dg.ComponentLoadContext, state_path: Path | None) -> dg.Definitions:  # noqa: ARG002
         """Return the definitions of the tables in the file, and of the discovered ones in the state."""
         group = self._group()
-        found = [] if state_path is None else found_from_json(group.settings, state_path.read_text(encoding="utf-8"))
+        found = {} if state_path is None else found_from_json(group.settings, state_path.read_text(encoding="utf-8"))
         return self._defs(group, found)
 
-    def _defs(self, group: Group, found: Sequence[FoundTable]) -> dg.Definitions:
+    def _defs(self, group: Group, found: FoundTables) -> dg.Definitions:
         complete = with_found(group.settings, found)
         check_store_place(complete)
         defs = definitions_of_tables(group.own_part(complete, found), group.own_suffix)

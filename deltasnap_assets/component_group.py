@@ -7,13 +7,13 @@ several stores, the names of these get a suffix, the folder of the file, except 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deltasnap_assets.component_file import settings_of
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, Settings
-from deltasnap_assets.settings.discovery import FoundTable, key_of_place
+from deltasnap_assets.settings.discovery import FoundTables, key_of_place
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 
 _SHARED = ("catalogs", "storage_options", "spark", "alerts", "fleet_asset", "default_status")
@@ -56,7 +56,7 @@ class Group:
             own_suffix=suffixes[own],
         )
 
-    def own_part(self, complete: Settings, found: Iterable[FoundTable]) -> Settings:
+    def own_part(self, complete: Settings, found: FoundTables) -> Settings:
         """Return the settings with the tables of the component alone.
 
         complete: with all tables of the group. found: the discovered ones among them.
@@ -64,10 +64,8 @@ class Group:
         own = self.members[self.own].settings
         first = sum(len(member.settings.discover) for member in self.members[: self.own])
         patterns = range(first, first + len(own.discover))
-        urls, names = (
-            {key_of_place(each.path) for each in found if each.pattern in patterns},
-            {t.name for t in own.tables},
-        )
+        urls = {key_of_place(path) for path, index in found.items() if index in patterns}
+        names = {table.name for table in own.tables}
         tables = [table for table in complete.tables if table.name in names or key_of_place(table.place) in urls]
         return complete.with_tables(tables, complete.unfollowed)
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import dagster as dg
 from jinja2 import Undefined, UndefinedError
-from jinja2.nativetypes import NativeEnvironment, NativeTemplate
+from jinja2.nativetypes import NativeEnvironment
 
 TEMPLATE = re.compile(r"\{\{|\{%")
 """What a text with a template contains."""
@@ -37,7 +37,9 @@ def resolved(context: dg.ResolutionContext, value: Any) -> Any:
 
 def _rendered(context: dg.ResolutionContext, text: str) -> Any:
     with suppress(Exception):
-        found = _Template(text).render(**context.scope)
+        template = NativeEnvironment().from_string(text)
+        # Its `render` would evaluate the text as a literal.
+        found = _joined(template.root_render_func(template.new_context(dict(context.scope))))
         if not isinstance(found, Undefined):
             return found
     return context.resolve_value(text)  # raises the error with the line
@@ -46,14 +48,6 @@ def _rendered(context: dg.ResolutionContext, text: str) -> Any:
 def _joined(values: Iterable[Any]) -> Any:
     parts = list(values)
     return parts[0] if len(parts) == 1 else "".join(str(part) for part in parts)
-
-
-class _Environment(NativeEnvironment):
-    concat = staticmethod(_joined)
-
-
-class _Template(NativeTemplate):
-    environment_class = _Environment
 
 
 class Environment:

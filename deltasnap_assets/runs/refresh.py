@@ -46,23 +46,13 @@ class RefreshError(DeltaSnapError):
         return failed_run_problem(self.run_id, self.reason, self.versions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshEvent:
-    """The progress of a refresh: the versions first to last of a table, and the latest event of their run."""
-
-    table: str
-    first: int
-    last: int
-    message: str
-
-
 def refresh_table(
     defs: dg.Definitions | dg.RepositoryDefinition,
     settings: Settings,
     table: TableSettings,
     instance: dg.DagsterInstance,
     *,
-    on_event: Callable[[RefreshEvent], None] = lambda _: None,
+    on_event: Callable[[range, str], None] = lambda *_: None,
     on_stored: Callable[[Sequence[int]], None] = lambda _: None,
     on_warning: Callable[[str], None] = lambda _: None,
     log_level: str = "WARNING",
@@ -71,8 +61,9 @@ def refresh_table(
 
     It polls as the schedule does and runs the table's job, recorded on `instance`. Loadable versions are materialized
     before an error is raised.
-    on_event: called with each event of the runs. on_warning: called with each warning.
+    on_event: called with the versions of a run and the message of each of its events.
     on_stored: called with the versions that each run stored, even if it failed afterwards.
+    on_warning: called with each warning.
     log_level: of the messages of the runs that go to the console, and above.
     Errors: RefreshError for a failed run. BrokenTableError for a table that the fleet shows as broken: it cannot be
     reached, its log has an error in any version, wanted or not, its last check found an error, or the store is damaged.
@@ -107,7 +98,7 @@ class _Refresh:
     """A refresh of a table, in progress. materialized: the versions so far."""
 
     job: dg.JobDefinition
-    on_event: Callable[[RefreshEvent], None]
+    on_event: Callable[[range, str], None]
     on_stored: Callable[[Sequence[int]], None]
     on_warning: Callable[[str], None]
     log_level: str
@@ -123,37 +114,37 @@ class _Refresh:
             if seen.stored is not None and seen.unshared is not None:
                 self.on_warning(seen.unshared)
             for request in answer.requests:
-                self._run(seen, request.first, request.last)
+                self._run(seen, range(request.first, request.last + 1))
             if todo is None or not todo.ranges:
                 return seen
             seen = seen.after_runs(is_complete=todo.num_left == 0)
 
-    def _run(self, seen: Seen, first: int, last: int) -> None:
-        """Run the versions first to last. Errors: RefreshError."""
+    def _run(self, seen: Seen, versions: range) -> None:
+        """Run versions. Errors: RefreshError."""
         run_id, name, listing = str(uuid.uuid4()), seen.table.name, seen.status.listing
         common = None if seen.stored is None else seen.stored.common
 
         def listener(event: dg.EventLogEntry) -> None:
-            self.on_event(RefreshEvent(table=name, first=first, last=last, message=event.message))
+            self.on_event(versions, event.message)
 
         seen.instance.add_event_listener(run_id, listener)
         with handing_over(run_id, name, None if listing is None else ListedLog(listing, common)):
             result = self.job.execute_in_process(
                 instance=seen.instance,
                 run_id=run_id,
-                tags=run_tags(name, first, last),
+                tags=run_tags(name, versions[0], versions[-1]),
                 raise_on_error=False,
                 run_config={"loggers": {"console": {"config": {"log_level": self.log_level}}}},
             )
         if _was_interrupted(result.all_events):
             raise KeyboardInterrupt
-        stored: Sequence[int] = range(first, last + 1)
+        stored: Sequence[int] = versions
         if not result.success:
             asset, events = asset_key(seen.table, STORING_ASSET), result.get_asset_materialization_events()
             stored = known_versions({event.partition or "" for event in events if event.asset_key == asset})
         self.on_stored(stored)
         if not result.success:
-            reason, versions = reason_of(result.all_events) or "see the run's log", range(first, last + 1)
+            reason = reason_of(result.all_events) or "see the run's log"
             raise RefreshError(table=name, run_id=run_id, reason=reason, versions=versions, stored=stored)
         self.materialized.extend(stored)
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltasnap_assets.settings.catalogs import NOT_A_NAME, is_table_name
 from deltasnap_assets.settings.config import Settings, TakenKeys
@@ -31,6 +31,9 @@ from deltasnap_core.support import (
 if TYPE_CHECKING:
     from deltasnap_core.support import LastPolls
 
+FoundTables = Mapping[str, int]
+"""The index of the pattern in `discover`, by the path of a discovered table, or its name in a catalog."""
+
 _log = logger_of(__name__)
 
 
@@ -43,19 +46,12 @@ class DiscoveryError(DeltaSnapError):
         super().__init__(f"Tables at {self.pattern}: {reason}")
 
 
-class FoundTable(NamedTuple):
-    """The path of a discovered table, or its name in a catalog, and the index of its pattern in `discover`."""
-
-    path: str
-    pattern: int
-
-
 def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
     """Return the settings with the discovered tables: see `found_tables` and `with_found`."""
     return with_found(settings, found_tables(settings, on_no_table))
 
 
-def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> list[FoundTable]:
+def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> FoundTables:
     """Return the tables that the patterns match, without those in the file. Lists the folder of each pattern.
 
     If several patterns match a table, the first one counts. If the folder of a pattern cannot be listed, the tables
@@ -66,7 +62,7 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
     Without one, such a pattern has the tables in the store, perhaps none.
     Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
-    in_file, found = {key_of_place(table.place) for table in settings.tables}, dict[str, FoundTable]()
+    in_file, found = {key_of_place(table.place) for table in settings.tables}, dict[str, tuple[str, int]]()
     for index, pattern in enumerate(settings.discover):
         try:
             paths = _table_paths(pattern)
@@ -85,18 +81,18 @@ def found_tables(settings: Settings, on_no_table: Callable[[str], None] = _log.w
             on_no_table(_only_earlier(pattern.place))
         for url, path in matched.items():
             if url not in in_file:
-                found.setdefault(url, FoundTable(path, index))
-    return list(found.values())
+                found.setdefault(url, (path, index))
+    return dict(found.values())
 
 
-def with_found(settings: Settings, found: Iterable[FoundTable]) -> Settings:
+def with_found(settings: Settings, found: FoundTables) -> Settings:
     """Return the settings with found tables after those in the file.
 
     A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
     """
     by_name = {table.name.casefold(): [table] for table in settings.tables}
     unfollowed = dict[str, Problem]()
-    for path, index in found:
+    for path, index in found.items():
         pattern = settings.discover[index]
         name = _name_of(path, pattern)
         if pattern.table and not is_table_name(path):
@@ -170,22 +166,23 @@ def _matches(pattern: DiscoverSettings, url: str) -> bool:
     return not _is_excluded(url, pattern) and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
 
 
-def found_to_json(settings: Settings, found: Iterable[FoundTable]) -> str:
+def found_to_json(settings: Settings, found: FoundTables) -> str:
     """Return found tables as JSON without credentials: the pattern, and the path below the folder of the pattern."""
     patterns, folders = [each.place for each in settings.discover], [_folder_of(each) for each in settings.discover]
-    below = ((each, each.path.removeprefix(folders[each.pattern])) for each in found)
+    below = ((path, index, path.removeprefix(folders[index])) for path, index in found.items())
     rows = [
-        (redacted(patterns[e.pattern]), rest if rest != e.path else redacted(key_of_place(e.path))) for e, rest in below
+        (redacted(patterns[index]), rest if rest != path else redacted(key_of_place(path)))
+        for path, index, rest in below
     ]
     return json.dumps(rows)
 
 
-def found_from_json(settings: Settings, text: str) -> list[FoundTable]:
+def found_from_json(settings: Settings, text: str) -> FoundTables:
     """Return found tables from JSON. Those of patterns that the settings no longer have are left out."""
     patterns = [redacted(each.place) for each in settings.discover]
     folders = [_folder_of(each) for each in settings.discover]
     rows = [(patterns.index(pattern), rest) for pattern, rest in json.loads(text) if pattern in patterns]
-    return [FoundTable(rest if "://" in rest else f"{folders[index]}{rest}", index) for index, rest in rows]
+    return {rest if "://" in rest else f"{folders[index]}{rest}": index for index, rest in rows}
 
 
 def _folder_of(pattern: DiscoverSettings) -> str:

@@ -26,7 +26,7 @@ from deltasnap_assets.runs.condition.poll_findings import VERSIONS
 from deltasnap_assets.runs.decide import Request, Say, SetPartitions, decide
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.observe import Asked, Seen
-from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import RefreshError, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import ASSET_NAMES, TableSettings
@@ -112,7 +112,7 @@ def _refresh(
 ) -> Refreshed:
     stored: set[int] = set()
     try:
-        with RunProgress(out) as progress:
+        with RunProgress(out, table.name) as progress:
             refresh_table(
                 defs,
                 settings,
@@ -178,9 +178,10 @@ def versions_text(versions: Sequence[int]) -> str:
 
 
 class RunProgress:
-    """A progress bar for each range of versions: the materializations recorded so far, and the last event's message."""
+    """A progress bar for each range of versions of a table: the materializations so far, and the last message."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, table: str) -> None:
+        self._table = table
         self._bars = ProgressBars(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -195,7 +196,7 @@ class RunProgress:
             console=console,
             expand=True,
         )
-        self._task_of: dict[RefreshEvent, TaskID] = {}
+        self._task_of: dict[range, TaskID] = {}
 
     def __enter__(self) -> RunProgress:
         return self
@@ -207,14 +208,13 @@ class RunProgress:
         if self._bars.tasks:
             self._bars.stop()  # without a bar, it would print an empty line
 
-    def show(self, event: RefreshEvent) -> None:
-        """Update the bar with one event of a run."""
-        run = replace(event, message="")
+    def show(self, versions: range, message: str) -> None:
+        """Update the bar of some versions with one event of their run."""
         self._bars.start()
-        if run not in self._task_of:
-            versions = f"{run.first}" if run.first == run.last else f"{run.first} to {run.last}"
-            total = len(ASSET_NAMES) * (run.last - run.first + 1)
-            self._task_of[run] = self._bars.add_task(f"{run.table} {versions}", total=total, message="")
-        is_materialization = event.message.startswith("Materialized ")
-        message = shown(event.message.partition("\n")[0]).plain
-        self._bars.update(self._task_of[run], advance=1 if is_materialization else 0, message=message)
+        if versions not in self._task_of:
+            text = f"{versions[0]}" if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+            total = len(ASSET_NAMES) * len(versions)
+            self._task_of[versions] = self._bars.add_task(f"{self._table} {text}", total=total, message="")
+        is_materialization = message.startswith("Materialized ")
+        message = shown(message.partition("\n")[0]).plain
+        self._bars.update(self._task_of[versions], advance=1 if is_materialization else 0, message=message)

@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import dagster as dg
 
@@ -128,29 +128,23 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     @secrets_hidden()
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         before = _delivered(context.cursor)
-        sent = send_alerts(settings, context.instance, before)
-        if sent.refused is not None and sent.delivered == before:
-            raise DeltaSnapError(sent.refused)
-        if sent.refused is not None:
-            context.log.error(sent.refused)
-        context.update_cursor(json.dumps(sent.delivered))
-        return dg.SkipReason(sent.text)
+        text, delivered, refused = send_alerts(settings, context.instance, before)
+        if refused is not None and delivered == before:
+            raise DeltaSnapError(refused)
+        if refused is not None:
+            context.log.error(refused)
+        context.update_cursor(json.dumps(delivered))
+        return dg.SkipReason(text)
 
     return alerts
 
 
-class Sent(NamedTuple):
-    """The result of sending the pending messages. refused: why the first service that failed did not
-    accept a message; None: none failed."""
+def send_alerts(
+    settings: Settings, instance: dg.DagsterInstance, before: Delivered
+) -> tuple[str, Delivered, str | None]:
+    """Send the pending messages to each service. Return what happened, and what is delivered now.
 
-    text: str
-    delivered: Delivered
-    refused: str | None
-
-
-def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delivered) -> Sent:
-    """Send the pending messages to each service.
-
+    The last value is why the first service that failed did not accept a message; None: none failed.
     If a service takes too long, the next tick sends the rest. Ticks start with different tables, so that messages that
     a service does not accept do not delay all others.
     Errors: StorageError.
@@ -185,7 +179,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
     text = f"Sent {counted(count, 'message')}." if count else "No table has a new problem or has recovered."
     texts = [text, *(["The next tick sends the rest."] if is_late else []), *refused[:1]]
     delivered = {key: reported for key, reported in delivered.items() if reported}
-    return Sent(" ".join(texts), delivered, next(iter(refused), None))
+    return " ".join(texts), delivered, next(iter(refused), None)
 
 
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, Condition]:

@@ -17,7 +17,7 @@ import pytest
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
-from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from tests.assets.followed_table import FollowedTable
@@ -37,7 +37,7 @@ class Killed(FollowedTable):
 
     def configure(self, url: str | None = None, **settings: Any) -> None:
         super().configure(url, max_versions_per_run=3, refresh=None, **settings)
-        self.events = list[RefreshEvent]()
+        self.events = list[str]()
         self.defs = build_definitions(self.settings)
         self.sensor = new_commits_sensor(self.settings, self.table, [idle_job])
 
@@ -49,7 +49,7 @@ class Killed(FollowedTable):
         copied.instance = copy_of(self.instance)
         return copied
 
-    def refresh(self, on_event: Callable[[RefreshEvent], None] = lambda _: None) -> tuple[int, ...]:
+    def refresh(self, on_event: Callable[[range, str], None] = lambda *_: None) -> tuple[int, ...]:
         return refresh_table(
             self.defs, self.settings, self.table, self.instance, on_event=on_event, log_level="CRITICAL"
         )
@@ -82,7 +82,7 @@ def unharmed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """A table after a complete refresh."""
     table = Killed(tmp_path_factory.mktemp("unharmed") / "events")
     table.write(0, VERSIONS - 1)
-    assert table.refresh(table.events.append) == tuple(range(VERSIONS))
+    assert table.refresh(lambda _, message: table.events.append(message)) == tuple(range(VERSIONS))
     return table
 
 
@@ -93,8 +93,8 @@ def left_behind(unharmed: Killed, tmp_path_factory: pytest.TempPathFactory) -> l
     table, left = Killed(unharmed.path, storage=folder / "store"), list[Killed]()
     moments = [len(unharmed.events) * moment // MOMENTS for moment in range(MOMENTS)]
 
-    def kill(event: RefreshEvent) -> None:
-        table.events.append(event)
+    def kill(_: range, message: str) -> None:
+        table.events.append(message)
         if len(table.events) - 1 in moments:
             left.append(table.copy(folder / f"after_{len(left)}"))
 

@@ -17,7 +17,7 @@ from deltasnap_assets.runs import refresh_job
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import RANGE_START_TAG
-from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import Since, TableSettings
 from deltasnap_core import DeltaLog, SnapshotStore
@@ -88,8 +88,8 @@ def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
 
-    def stop(event: RefreshEvent) -> None:
-        if event.message.startswith("Started execution of step"):
+    def stop(_: range, message: str) -> None:
+        if message.startswith("Started execution of step"):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):

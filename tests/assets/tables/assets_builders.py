@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
-from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import TableSettings
 
@@ -33,7 +33,7 @@ class App:
         self.table = self.settings.tables[0]
         self.defs = build_definitions(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
-        self.messages: list[RefreshEvent] = []
+        self.ranges: set[range] = set()
         self.done: tuple[int, ...] = ()
 
     def grow(self, versions: int) -> None:
@@ -61,7 +61,7 @@ class App:
 def app(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("app"))
     app.grow(VERSIONS)
-    app.done = app.refresh(on_event=app.messages.append)
+    app.done = app.refresh(on_event=lambda versions, _: app.ranges.add(versions))
     return app
 
 

@@ -15,7 +15,6 @@ from deltalake import DeltaTable
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.settings.table_settings import ASSET_NAMES
 from deltasnap_core import SnapshotStore
 from deltasnap_core.errors import StoredVersionNotFoundError, VersionNotFoundError
@@ -34,17 +33,17 @@ def stored_paths(app: App, version: int) -> set[str]:
 def test_only_new_versions_are_refreshed(tmp_path: Path) -> None:
     app = App(tmp_path, max_versions_per_run=2)
     app.grow(3)
-    ranges: list[tuple[int, int]] = []
+    ranges: list[range] = []
 
-    def note(progress: RefreshEvent) -> None:
-        if (progress.first, progress.last) not in ranges:
-            ranges.append((progress.first, progress.last))
+    def note(versions: range, _: str) -> None:
+        if versions not in ranges:
+            ranges.append(versions)
 
     assert app.refresh(on_event=note) == (0, 1, 2)
     assert app.refresh(on_event=note) == ()
     app.grow(4)
     assert app.refresh(on_event=note) == (3,)
-    assert ranges == [(0, 1), (2, 2), (3, 3)]
+    assert ranges == [range(2), range(2, 3), range(3, 4)]
 
 
 @pytest.mark.parametrize("name", ASSET_NAMES)

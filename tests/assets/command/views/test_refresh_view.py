@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from deltasnap_assets.command.views.refresh_view import Refreshed, RunProgress, 
 from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.fleet import fleet_of
-from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import demo_settings
@@ -210,13 +208,12 @@ def test_table_with_no_configured_version_yet_is_not_shown_as_up_to_date(
 
 
 def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized() -> None:
-    event = RefreshEvent(table="events", first=3, last=4, message="")
-    progress = RunProgress(Console(file=io.StringIO()))
+    progress = RunProgress(Console(file=io.StringIO()), "events")
     for name in ASSET_NAMES:
         for version in (3, 4):
-            progress.show(replace(event, message=f"Materialized value events {name} {version}.\nmore"))
-    progress.show(replace(event, message="Started step [b]."))
-    progress.show(replace(event, first=5, last=5, message="Started"))
+            progress.show(range(3, 5), f"Materialized value events {name} {version}.\nmore")
+    progress.show(range(3, 5), "Started step [b].")
+    progress.show(range(5, 6), "Started")
     several, one = progress._bars.tasks
     assert (several.description, several.finished, several.fields["message"]) == (
         "events 3 to 4",
@@ -228,7 +225,7 @@ def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized()
 
 def test_refresh_without_a_run_prints_no_empty_line() -> None:
     console = Console(file=io.StringIO())
-    with RunProgress(console):
+    with RunProgress(console, "events"):
         pass
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue() == ""
@@ -236,12 +233,11 @@ def test_refresh_without_a_run_prints_no_empty_line() -> None:
 
 def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last_one() -> None:
     out = io.StringIO()
-    with RunProgress(Console(file=out, width=100)) as progress:
+    with RunProgress(Console(file=out, width=100), "events") as progress:
         for first, count in ((1, len(ASSET_NAMES)), (2, 1)):
-            event = RefreshEvent(table="events", first=first, last=first, message="")
             for name in range(count):
-                progress.show(replace(event, message=f"Materialized value {name}."))
-            progress.show(replace(event, message=f"Last of {first}" * 9))
+                progress.show(range(first, first + 1), f"Materialized value {name}.")
+            progress.show(range(first, first + 1), f"Last of {first}" * 9)
     done, stopped = (line.rstrip() for line in out.getvalue().splitlines())
     assert re.sub(r"\d:\d\d:\d\d", "TIME", done) == f"events 1 {'━' * 20} 5/5 TIME"
     assert re.sub(r"\d:\d\d:\d\d", "TIME", stopped) == f"events 2 {'━' * 4}{' ' * 17}1/5 TIME {('Last of 2' * 9)[:57]}…"

@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.failure_reason import failure_reason
-from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import RefreshError, refresh_table
 from deltasnap_assets.settings.table_settings import TableSettings
 from deltasnap_assets.tables.assets import steps
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
@@ -127,10 +127,10 @@ class Refreshed(FollowedTable):
             log_level="CRITICAL",
         )
 
-    def _on_event(self, event: RefreshEvent) -> None:
-        if 'Started execution of step "events__reconstructed_state"' in event.message:
+    def _on_event(self, _: range, message: str) -> None:
+        if 'Started execution of step "events__reconstructed_state"' in message:
             Unsteady.problem = self.problem
-        if "requested a retry" in event.message:
+        if "requested a retry" in message:
             Unsteady.problem = None
 
     @property
