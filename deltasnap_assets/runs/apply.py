@@ -10,21 +10,9 @@ import dagster as dg
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_after, condition_now
-from deltasnap_assets.runs.condition.poll_findings import found_by_checks
+from deltasnap_assets.runs.condition.poll_findings import PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.runs.decide import (
-    Examine,
-    Follow,
-    Looked,
-    Record,
-    Report,
-    ReportFreshness,
-    Request,
-    Say,
-    SetPartitions,
-    Step,
-    decide,
-)
+from deltasnap_assets.runs.decide import Do, Follow, Looked, Request, Say, Step, decide
 from deltasnap_assets.runs.memory import LOOKS, Look, key_of_table
 from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, partition_requests, record_plan
@@ -36,7 +24,7 @@ from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.located import needs_session, recall
 from deltasnap_assets.settings.store_place import check_located
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor
+from deltasnap_core import DeltaSnapError, LogCursor, TableCondition
 
 PartitionRequest = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 
@@ -81,7 +69,7 @@ def answer_of(seen: Seen) -> tuple[Answer, Seen]:
             steps = decide(seen, int(time.time() * 1000))
             answer = Answer(table=seen.table.name, cursor=seen.cursor)
             for step in steps:
-                if isinstance(step, Examine):
+                if step is Do.EXAMINE:
                     condition = condition_now(seen.settings, seen.table)
                     report_condition(seen.instance, seen.settings, seen.table, condition, seen.failed)
                     seen = seen.after_examination(condition)
@@ -117,20 +105,20 @@ def _applied(answer: Answer, seen: Seen, step: Step) -> Answer:
     match step:
         case Say(text, is_problem):
             return replace(answer, message=text, is_problem=is_problem)
-        case SetPartitions(plan):
-            return replace(answer, plan=plan, partitions=_set_partitions(seen, plan))
+        case Plan():
+            return replace(answer, plan=step, partitions=_set_partitions(seen, step))
         case Request():
             LOOKS.pop(key_of_table(settings, table), None)
             return replace(answer, requests=(*answer.requests, step))
         case Follow(version):
             return replace(answer, cursor=log_of(table).cursor(seen.status, version))
-        case Record(found):
-            record(store_of(settings), table, found)
-        case Report(condition):
-            report_condition(instance, settings, table, condition, seen.failed)
+        case PollFindings():
+            record(store_of(settings), table, step)
+        case TableCondition():
+            report_condition(instance, settings, table, step, seen.failed)
         case Looked(fault):
             _look(seen, fault)
-        case ReportFreshness():
+        case Do.REPORT_FRESHNESS:
             if (listing := seen.status.listing) is not None and seen.stored is not None:
                 latest = stored_state(settings, table, seen.stored, listing.latest_version)
                 verdicts = report_freshness(instance, table, listing, latest)

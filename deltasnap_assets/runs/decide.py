@@ -35,32 +35,11 @@ BROKEN_MS = 60_000
 """How often ticks read a broken table."""
 
 
-class TableState(Enum):
-    """What a tick finds. A table whose log cannot be found or listed has no state: reading it fails."""
-
-    NEW = "new"
-    """It was never followed, or the store lost what was recorded about it."""
-    FOLLOWING = "following"
-    """Every commit was followed."""
-    BEHIND = "behind"
-    """There are new commits. Once an hour it counts as behind without any: what was lost or wiped is found then."""
-    RETRYING = "retrying"
-    """A run may be dead, and its versions are requested once more."""
-    BROKEN = "broken"
-    """Versions cannot be loaded, or could not when the log was last read."""
-
-
 class Say(NamedTuple):
     """Show a message if no run is requested."""
 
     text: str
     is_problem: bool = False
-
-
-class SetPartitions(NamedTuple):
-    """Drop and add the partitions of a plan, and record its observation."""
-
-    plan: Plan
 
 
 class Request(NamedTuple):
@@ -76,23 +55,12 @@ class Follow(NamedTuple):
     version: int | None = None
 
 
-class Record(NamedTuple):
-    """Record facts in the document of the table."""
+class Do(Enum):
+    """A step without a value."""
 
-    found: PollFindings
-
-
-class Report(NamedTuple):
-    """Record a condition on the page of the table, in its checks and in its document."""
-
-    condition: TableCondition
-
-
-class ReportFreshness(NamedTuple):
+    REPORT_FRESHNESS = "report freshness"
     """Record whether the table is stale."""
-
-
-class Examine(NamedTuple):
+    EXAMINE = "examine"
     """Read the whole log for faults, report them, and decide again."""
 
 
@@ -102,7 +70,10 @@ class Looked(NamedTuple):
     fault: str | None = None
 
 
-Step = Say | SetPartitions | Request | Follow | Record | Report | ReportFreshness | Examine | Looked
+Step = Say | Plan | Request | Follow | PollFindings | TableCondition | Do | Looked
+"""One thing to do. Of a plan: drop and add its partitions, and record its observation. Of findings: record them in the
+document of the table. Of a condition: report it on the page of the table, in its checks and in its document.
+"""
 
 
 def decide(seen: Seen, now_ms: int) -> tuple[Step, ...]:
@@ -116,36 +87,33 @@ def decide(seen: Seen, now_ms: int) -> tuple[Step, ...]:
         seconds = (look.at_ms + BROKEN_MS - now_ms) / 1000
         return (Say(f"{seen.table.name} is broken: {look.fault} Next poll in {seconds:.0f} s.", is_problem=True),)
     if _has_failed_lately(seen):
-        return (Examine(),)
-    if state_of(seen, now_ms) is TableState.FOLLOWING:
+        return (Do.EXAMINE,)
+    if _is_up_to_date(seen, now_ms):
         return tuple(_follow(seen, now_ms))
     return tuple(_work(seen, now_ms))
 
 
-def state_of(seen: Seen, now_ms: int) -> TableState:
-    """Return the state in which a tick finds a table."""
+def _is_up_to_date(seen: Seen, now_ms: int) -> bool:
+    """Return whether a tick has nothing to do: every commit was followed, no run is repeated, and no fault is known.
+
+    Once an hour it has something to do without new commits: what was lost or wiped is found then.
+    """
     look = seen.look
-    if look is not None and look.fault is not None:
-        return TableState.BROKEN
-    if seen.cursor is None:
-        return TableState.NEW
+    if seen.cursor is None or (look is not None and look.fault is not None):
+        return False
     if seen.news is not None or (look is not None and _is_due(look.at_ms, now_ms, LOOK_MS)):
-        return TableState.BEHIND
+        return False
     if seen.runs.silent and seen.missed is not None and not seen.missed.is_last_attempt:
-        return TableState.RETRYING
-    if look is None and seen.page.is_unloadable:
-        return TableState.BROKEN
-    if look is None and seen.is_document_lost:
-        return TableState.NEW
-    return TableState.FOLLOWING
+        return False
+    return look is not None or not (seen.page.is_unloadable or seen.is_document_lost)
 
 
 def _follow(seen: Seen, now_ms: int) -> Iterator[Step]:
     """Yield what to do without new commits. The records of the table are read only once an hour."""
     if seen.look is None:
-        yield Record(_findings(seen, None if seen.cursor is None else seen.cursor.version))
+        yield _findings(seen, None if seen.cursor is None else seen.cursor.version)
         if seen.examined is None and is_examination_due(seen.document, now_ms):
-            yield Examine()
+            yield Do.EXAMINE
         yield Looked()
     yield _idle(seen)
 
@@ -153,26 +121,26 @@ def _follow(seen: Seen, now_ms: int) -> Iterator[Step]:
 def _work(seen: Seen, now_ms: int) -> Iterator[Step]:
     """Yield what to do after the log was read: request what is missing, or report the condition of the table."""
     is_tick, status = seen.asked is Asked.TICK, seen.status
-    polled = Record(_findings(seen, status.latest, status, seen.stored))
+    polled = _findings(seen, status.latest, status, seen.stored)
     if seen.is_complete:
         if seen.examined is None:
             yield polled
-            yield from [Examine()] if _is_to_examine(seen, now_ms) else []
+            yield from [Do.EXAMINE] if _is_to_examine(seen, now_ms) else []
         return
     todo = plan(seen.table, status, seen.known, seen.stored if _is_shared(seen) else None)
     in_vain = _run_in_vain(seen, todo)
     if seen.examined is None and (is_tick or not todo.ranges):
         yield polled
     if in_vain is None:
-        yield SetPartitions(todo)
+        yield todo
     if in_vain is None and todo.ranges:
         if seen.stored is not None and not seen.stored.common.is_continued:
-            yield Record(PollFindings(is_replaced=True))  # the requested run may never start
+            yield PollFindings(is_replaced=True)  # the requested run may never start
         yield from (Request(*versions) for versions in todo.ranges)
         yield from [Follow(todo.last)] if is_tick else []
         return
     if _is_to_examine(seen, now_ms):
-        yield Examine()
+        yield Do.EXAMINE
     condition = status.condition if seen.examined is None else seen.examined
     fault = without_secrets(condition.text) if condition is not None and condition.unloadable else None
     yield from _end_of_tick(seen, fault, in_vain) if is_tick else _end(seen, fault)
@@ -181,7 +149,7 @@ def _work(seen: Seen, now_ms: int) -> Iterator[Step]:
 def _end(seen: Seen, fault: str | None) -> Iterator[Step]:
     """Yield the end of a schedule or a refresh without missing versions. fault: why versions cannot be loaded."""
     if seen.asked is Asked.SCHEDULE:
-        yield ReportFreshness()
+        yield Do.REPORT_FRESHNESS
     newest = max(seen.known.done.intersection(seen.status.versions), default=None)
     if newest is not None and seen.failure is None and _is_shared(seen) and _has_due_checks(seen, newest):
         yield Request(newest, newest)
@@ -198,7 +166,7 @@ def _end_of_tick(seen: Seen, fault: str | None, in_vain: MissedRun | None) -> It
         yield said
         return
     if seen.examined is None and seen.status.condition is not None:
-        yield Report(seen.status.condition)
+        yield seen.status.condition
     done = f"All loadable versions of {seen.table.name} are materialized."
     yield Say(f"{said.text if said.is_problem else done} {fault}", is_problem=True)
 

@@ -23,9 +23,10 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.fault_texts import unexplained
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
-from deltasnap_assets.runs.decide import Request, Say, SetPartitions, decide
+from deltasnap_assets.runs.decide import Request, Say, decide
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.observe import Asked, Seen
+from deltasnap_assets.runs.planning.plan import Plan
 from deltasnap_assets.runs.refresh import RefreshError, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
@@ -88,7 +89,7 @@ def planned_versions(settings: Settings, name: str) -> tuple[VersionRanges | Non
             return None, str(error)
     requests = [range(step.first, step.last + 1) for step in steps if isinstance(step, Request)]
     versions = VersionRanges.of(version for each in requests for version in each)
-    plans = [step.plan.num_left for step in steps if isinstance(step, SetPartitions)]
+    plans = [step.num_left for step in steps if isinstance(step, Plan)]
     notes = [f"{counted(number, 'version')} left for later runs" for number in plans if number]
     said = [step.text for step in steps if isinstance(step, Say)] if not versions else []
     return versions, "; ".join([*notes, *said])

@@ -14,23 +14,17 @@ import pytest
 
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
-from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
+from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, PollFindings
 from deltasnap_assets.runs.decide import (
     BROKEN_MS,
     LOOK_MS,
-    Examine,
+    Do,
     Follow,
     Looked,
-    Record,
-    Report,
-    ReportFreshness,
     Request,
     Say,
-    SetPartitions,
     Step,
-    TableState,
     decide,
-    state_of,
 )
 from deltasnap_assets.runs.due import (
     EXAMINED_AGAIN_MS,
@@ -43,12 +37,12 @@ from deltasnap_assets.runs.due import (
 from deltasnap_assets.runs.memory import Look
 from deltasnap_assets.runs.observe import Asked, Page, Seen
 from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.runs.planning.plan import Known, Stored
+from deltasnap_assets.runs.planning.plan import Known, Plan, Stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.table_settings import Since, TableSettings
-from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
+from deltasnap_core import LogCursor, LogStatus, ProblemKind, TableCondition, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogRelation, ManifestName
 from tests.assets.checks.known import condition, counted, fault
 from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
@@ -103,23 +97,25 @@ def seen(asked: Asked = Asked.TICK, *, fields: Mapping[str, Any] | None = None, 
 
 def steps_of(table: Seen, now_ms: int = NOW) -> list[str]:
     """Return the steps, without those that only record what a poll saw, as short texts."""
-    return [text_of(step) for step in decide(table, now_ms) if not isinstance(step, Record)]
+    return [text_of(step) for step in decide(table, now_ms) if not isinstance(step, PollFindings)]
 
 
 def text_of(step: Step) -> str:
     match step:
         case Say(text):
             return f"say: {text}"
-        case SetPartitions(plan):
-            return f"partitions: drop {[*plan.drop]}, add {[*plan.add]}"
+        case Plan():
+            return f"partitions: drop {[*step.drop]}, add {[*step.add]}"
         case Request(first, last):
             return f"request {first} to {last}"
         case Follow(version):
             return f"follow {version}"
         case Looked(fault):
             return "looked" if fault is None else f"looked: {fault}"
-        case Examine() | Report() | ReportFreshness():
-            return type(step).__name__
+        case TableCondition():
+            return "report"
+        case Do():
+            return step.value
     raise AssertionError(step)
 
 
@@ -154,7 +150,7 @@ STILL_BROKEN = [
     KEPT,
     "follow None",
     f"looked: {DAMAGE.text}",
-    "Report",
+    "report",
     f"say: All loadable versions of events are materialized. {DAMAGE.text}",
 ]
 BROKEN_LOG = (LogStatus(table_id="g", latest=3, versions=(0, 1), condition=DAMAGE), stored(0, 1))
@@ -196,7 +192,7 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
     ),
     "tick: a failed run that the page does not show": (
         seen(fields={"runs": TableRuns(failed="run-1")}, failed=FAILED),
-        ["Examine"],
+        ["examine"],
     ),
     "tick: a failed run that the page shows": (
         seen(fields={"runs": TableRuns(failed="run-1")}, failed=FAILED, page=Page(failed_run="run-1")),
@@ -241,41 +237,41 @@ CASES: dict[str, tuple[Seen, list[str]]] = {
         seen(document=None, log=(STATUS, stored(3))),
         [KEPT, "request 0 to 2", "follow 2"],
     ),
-    "tick: an examination is due": (seen(document=UNEXAMINED), ["Examine", *NOTHING]),
+    "tick: an examination is due": (seen(document=UNEXAMINED), ["examine", *NOTHING]),
     "tick: other settings of the checks": (seen(document=OLD_CHECKS), NOTHING),
     "tick: runs store their versions elsewhere": (seen(unshared=UNSHARED), ["looked", f"say: {UNSHARED}"]),
-    "schedule: nothing is new": (seen(Asked.SCHEDULE), [KEPT, "ReportFreshness", ALL_DONE]),
+    "schedule: nothing is new": (seen(Asked.SCHEDULE), [KEPT, "report freshness", ALL_DONE]),
     "schedule: versions are missing": (
         seen(Asked.SCHEDULE, known=MISSING, log=LOG_OF_TWO, failed=FAILED), [KEPT, "request 2 to 3"],
     ),
     "schedule: runs store their versions elsewhere": (
         seen(Asked.SCHEDULE, log=(STATUS, stored(0)), unshared=UNSHARED),
-        [KEPT, "ReportFreshness", f"say: {UNSHARED}"],
+        [KEPT, "report freshness", f"say: {UNSHARED}"],
     ),
     "schedule: the last run failed": (
         seen(Asked.SCHEDULE, failed=failed_run_problem("run-1", "x")),
-        [KEPT, "Examine", "ReportFreshness", "request 3 to 3", ALL_DONE],
+        [KEPT, "examine", "report freshness", "request 3 to 3", ALL_DONE],
     ),
     "schedule: the page shows a fault": (
-        seen(Asked.SCHEDULE, page=Page(has_fault=True)), [KEPT, "Examine", "ReportFreshness", ALL_DONE],
+        seen(Asked.SCHEDULE, page=Page(has_fault=True)), [KEPT, "examine", "report freshness", ALL_DONE],
     ),
     "schedule: an examination is due": (
-        seen(Asked.SCHEDULE, document=UNEXAMINED), [KEPT, "Examine", "ReportFreshness", ALL_DONE],
+        seen(Asked.SCHEDULE, document=UNEXAMINED), [KEPT, "examine", "report freshness", ALL_DONE],
     ),
     "schedule: a fault of the log": (
-        seen(Asked.SCHEDULE, fields={"examined": DAMAGE}), [KEPT, "ReportFreshness", f"say: {DAMAGE.text}"],
+        seen(Asked.SCHEDULE, fields={"examined": DAMAGE}), [KEPT, "report freshness", f"say: {DAMAGE.text}"],
     ),
     "schedule: commits were lost": (
         seen(Asked.SCHEDULE, log=(STATUS, stored(*VERSIONS, lost=VersionRanges(((4, 5),))))),
-        [KEPT, "Examine", "ReportFreshness", ALL_DONE],
+        [KEPT, "examine", "report freshness", ALL_DONE],
     ),
     "user: nothing is new": (seen(Asked.USER), [KEPT, ALL_DONE]),
-    "user: a short log": (seen(Asked.USER, log=listed(2)), [KEPT, "Examine", ALL_DONE]),
+    "user: a short log": (seen(Asked.USER, log=listed(2)), [KEPT, "examine", ALL_DONE]),
     "user: a long log": (seen(Asked.USER, log=listed(SHORT_LOG + 1)), [KEPT, ALL_DONE]),
     "user: versions are missing": (seen(Asked.USER, known=MISSING, log=LOG_OF_TWO), [KEPT, "request 2 to 3"]),
     "user: after all runs": (seen(Asked.USER, fields={"is_complete": True}), []),
     "user: after all runs, and one failed": (
-        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}, failed=FAILED), ["Examine"],
+        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}, failed=FAILED), ["examine"],
     ),
 }  # fmt: skip
 
@@ -286,27 +282,27 @@ def test_steps_follow_from_what_was_seen(case: str) -> None:
     assert steps_of(table) == expected
 
 
-STATES: dict[str, tuple[Seen, TableState]] = {
-    "never followed": (seen(fields={"cursor": None}), TableState.NEW),
-    "lost": (seen(document=None), TableState.NEW),
-    "no new commits": (seen(), TableState.FOLLOWING),
-    "new commits": (seen(news=NEWS), TableState.BEHIND),
-    "read an hour ago": (seen(look=HOUR_AGO), TableState.BEHIND),
+STATES: dict[str, tuple[Seen, bool]] = {
+    "never followed": (seen(fields={"cursor": None}), True),
+    "lost": (seen(document=None), True),
+    "no new commits": (seen(), False),
+    "new commits": (seen(news=NEWS), True),
+    "read an hour ago": (seen(look=HOUR_AGO), True),
     "a run that may be dead": (
-        seen(fields={"runs": SILENT}, missed=missed(0, 3, is_last_attempt=False)), TableState.RETRYING,
+        seen(fields={"runs": SILENT}, missed=missed(0, 3, is_last_attempt=False)), True,
     ),
-    "a fault": (seen(look=Look(at_ms=NOW, fault=FAULT)), TableState.BROKEN),
-    "a fault on the page": (seen(page=Page(is_unloadable=True)), TableState.BROKEN),
+    "a fault": (seen(look=Look(at_ms=NOW - BROKEN_MS, fault=FAULT)), True),
+    "a fault on the page": (seen(page=Page(is_unloadable=True)), True),
     "a fault on the page, which was read": (
-        seen(page=Page(is_unloadable=True), look=Look(at_ms=NOW - 1)), TableState.FOLLOWING,
+        seen(page=Page(is_unloadable=True), look=Look(at_ms=NOW - 1)), False,
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_state_of_a_table_follows_from_what_was_seen(case: str) -> None:
-    table, expected = STATES[case]
-    assert state_of(table, NOW) is expected
+def test_tick_follows_the_log_unless_everything_is_known(case: str) -> None:
+    table, is_followed = STATES[case]
+    assert ("follow None" in steps_of(table)) is is_followed
 
 
 @pytest.mark.parametrize(("committed_ms", "is_repeated"), [(5_001, True), (5_000, False), (None, False)])
