@@ -144,15 +144,11 @@ def diff(
     may show a file as added although it was in the table before. Exits with 1 if one of the versions, or a commit
     between them, cannot be read.
     """
-    from deltasnap_assets.command.views.condition_view import explaining
-    from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
+    from deltasnap_assets.command.views.diff import compare_versions, show_diff
 
     form = chosen_format(form, as_json, has_rows=False)
     path, options = table_at(path, option, catalog)
-    with explaining(path, options, one, other):
-        pair = find_versions(path, options, one, other)
-    with explaining(path, options, *pair.versions):
-        found = compare_versions(pair)
+    found = compare_versions(path, options, one, other)
     if found.assumed is not None:
         warning = f"The files of version {found.first} cannot be read, so files that it contains may be shown as added."
         print_problem(Console(stderr=True), "warning", f"{warning} {found.assumed}")

@@ -47,7 +47,7 @@ def size(
         raise typer.BadParameter("Groups need the listing.", param_hint="--by")
     form, options = chosen_format(form, as_json), storage_options(option)
     from deltasnap_assets.command.targets import configured_targets, targets_of
-    from deltasnap_assets.command.views.size_view import BillRequest, show_bills
+    from deltasnap_assets.command.views.size_view import show_bills
 
     found = targets_of(targets, options, catalog) if targets else configured_targets()
-    show_bills(found, BillRequest(list_files=listing, by=by, price=price), form)
+    show_bills(found, form, by, price, list_files=listing)

@@ -5,7 +5,7 @@ It reads the commits between them. Of the earlier version, it reads only the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_line, shown
+from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.tables.changes import domain_changes, metadata_changes, protocol_changes
 from deltasnap_core import (
@@ -72,52 +73,37 @@ class VersionDiff:
         return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPair:
-    """Two versions of a log, and the commits after `first` up to `last`, by version. missing: the lost ones."""
+def compare_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionDiff:
+    """Return the differences between two versions, given in any order.
 
-    log: TableLog
-    first: VersionLog
-    last: VersionLog
-    commits: Mapping[int, FileStatus]
-    missing: VersionRanges
-
-    @property
-    def versions(self) -> tuple[int, ...]:
-        """The versions that a comparison reads, and the first of each run of missing commits."""
-        return (self.first.version, self.last.version, *self.commits, *(first for first, _ in self.missing.runs))
-
-
-def find_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionPair:
-    """Return two versions, given in any order.
-
-    Errors: the errors of finding either version; VersionNotFoundError states the existing versions.
+    Errors: FaultyTableError if a fault of the log is the cause; the errors of finding and loading either version, of
+    which VersionNotFoundError states the existing versions; those of the commits between them, and DeltaSnapError for
+    one with too many files to compare them in memory.
     """
     first, last = sorted((one, other))
-    log = TableLog.for_path(path, storage_options)
-    before, after = log.at(first), log.at(last)
-    # Never a range of versions: a wrong argument, or one stray file, makes it too long for memory.
-    listed = log.list(first).commits
-    commits = {version: file for version, file in listed.items() if first < version <= last}
+    with explaining(path, storage_options, one, other):
+        log = TableLog.for_path(path, storage_options)
+        before, after = log.at(first), log.at(last)
+        # Never a range of versions: a wrong argument, or one stray file, makes it too long for memory.
+        listed = log.list(first).commits
+        commits = {version: file for version, file in listed.items() if first < version <= last}
     missing = VersionRanges.between(first + 1, last, commits)
-    return VersionPair(log=log, first=before, last=after, commits=commits, missing=missing)
+    with explaining(path, storage_options, first, last, *commits, *(start for start, _ in missing.runs)):
+        return _difference(log, before.read(), after.read(), list(commits.values()), missing)
 
 
-def compare_versions(pair: VersionPair) -> VersionDiff:
-    """Return the differences between two versions.
-
-    Errors: the errors of loading either version, CorruptLogError for a commit between them, VersionGapError if one is
-    missing, and DeltaSnapError for a commit with too many files to compare them in memory.
-    """
-    log, before, after = pair.log, pair.first.read(), pair.last.read()
+def _difference(
+    log: TableLog, before: VersionLog, after: VersionLog, commits: Sequence[FileStatus], missing: VersionRanges
+) -> VersionDiff:
+    """Return the differences between two versions. commits: those between them. missing: the lost ones."""
     changes = (
         *metadata_changes(before.metadata, after.metadata),
         *protocol_changes(before.protocol, after.protocol),
         *_domain_changes(before, after),
     )
-    if pair.missing:
-        raise VersionGapError(path=log.table_path, version=after.version, missing=pair.missing)
-    batch = read_commits(log.store, list(pair.commits.values()))
+    if missing:
+        raise VersionGapError(path=log.table_path, version=after.version, missing=missing)
+    batch = read_commits(log.store, commits)
     files = file_difference(log.store, log.log_path, before, batch)
     if files is None:
         large = (*batch.large, *before.replayable.batch.large)[0].path

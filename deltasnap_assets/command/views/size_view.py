@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -46,49 +46,44 @@ _GROUP_NAMES: Mapping[Grouping | None, Sequence[str]] = {
 _SUMMED = (*_CLASSES, "num_files", "store_bytes", "deleted_records", "monthly_cost")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BillRequest:
-    """What to show of each table. by: None: one row. price: of 10^9 bytes for a month; None: unknown."""
+def show_bills(
+    targets: Iterable[Target], form: OutputFormat, by: Grouping | None, price: float | None, *, list_files: bool
+) -> None:
+    """Print the bill of each table once, and what could not be read; then exit with 1.
 
-    list_files: bool
-    by: Grouping | None
-    price: float | None
-
-
-def show_bills(targets: Iterable[Target], request: BillRequest, form: OutputFormat) -> None:
-    """Print the bill of each table once, and what could not be read; then exit with 1."""
+    by: None: one row. price: of 10^9 bytes for a month; None: unknown.
+    """
     rows, errors, once = list[_Row](), list[_Row](), dict[str, Target]()
     for target in targets:
         once.setdefault(target.place, target)
     for target in once.values():
         name = redacted(target.name)
         try:
-            rows += [{"table": name, **row} for row in _rows(target, request)]
+            for row in _rows(target, by, list_files=list_files):
+                has_cost = price is not None and row["total_bytes"] is not None
+                cost = row["total_bytes"] / _GB * price if has_cost else None
+                rows.append({"table": name, **row, "monthly_cost": cost})
         except DeltaSnapError as error:
             errors.append({"table": name, "error": visible(lines_joined(str(error)))})
             print_problem(Console(stderr=True), "error", f"{name}: {error}")
     if form == "table":
-        _print(output_console(), rows, request)
+        _print(output_console(), rows, by, has_costs=price is not None)
     else:
-        print_rows(form, rows, price=request.price, totals=_totals(rows), errors=errors)
+        print_rows(form, rows, price=price, totals=_totals(rows), errors=errors)
     if errors:
         raise typer.Exit(1)
 
 
-def _rows(target: Target, request: BillRequest) -> list[_Row]:
+def _rows(target: Target, by: Grouping | None, *, list_files: bool) -> list[_Row]:
     """Return the row of a table, or those of its groups. Errors: DeltaSnapError."""
     if target.table is None:
         raise DeltaSnapError(target.problem or "there is no table")
     table = located(target.table)
     with explaining(table.path, table.storage_options), working("Listing"), spark_aside(table.path):
         log = delta_log_of(table.path, table.storage_options)
-        tables = _stored_tables(target, log) if request.by == "writer" else None
+        tables = _stored_tables(target, log) if by == "writer" else None
         tables = tables or log.update().tables
-        rows = _groups(tables, request.by) if request.by else [_bill(tables, target, list_files=request.list_files)]
-    for row in rows:
-        has_cost = request.price is not None and row["total_bytes"] is not None
-        row["monthly_cost"] = row["total_bytes"] / _GB * request.price if has_cost else None
-    return rows
+        return _groups(tables, by) if by else [_bill(tables, target, list_files=list_files)]
 
 
 def _bill(tables: MetadataTables, target: Target, *, list_files: bool) -> _Row:
@@ -148,20 +143,19 @@ def _totals(rows: Sequence[_Row]) -> _Row:
     return totals
 
 
-def _print(console: Console, rows: Sequence[_Row], request: BillRequest) -> None:
+def _print(console: Console, rows: Sequence[_Row], by: Grouping | None, *, has_costs: bool) -> None:
     table = Table(box=None, header_style="dim")
-    for name in ("table", *_GROUP_NAMES[request.by]):
+    for name in ("table", *_GROUP_NAMES[by]):
         table.add_column(name, overflow="fold", min_width=_MIN_TEXT_WIDTH)
     is_wide = console.width >= _WIDE  # a narrow terminal shows only the classes that have files
     classes = [name for name in _CLASSES if is_wide or any(row[name] != 0 for row in rows)]
-    has_costs = request.price is not None
     for name in (*map(_CLASSES.__getitem__, classes), *(["a month"] if has_costs else [])):
         table.add_column(name, justify="right", no_wrap=True)
-    for texts, row in _lines(rows, request.by):
+    for texts, row in _lines(rows, by):
         costs = [_cost_text(row)] if has_costs else []
         table.add_row(*map(shown, texts), *(_size_text(row[name]) for name in classes), *costs)
     console.print(table)
-    for row in rows if request.by is None else ():
+    for row in rows if by is None else ():
         for note in _notes(row):
             print_line(console, shown(note))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
@@ -33,15 +34,6 @@ class Bar:
     label: str
     value: float
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeBin:
-    """The number of files with sizes from `start` to `end`, in bytes; end: None: no upper end."""
-
-    start: float
-    end: float | None
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,39 +96,30 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
 
 
 def file_sizes_picture(histogram: FileSizeHistogram) -> str:
-    """Return the distribution of file sizes as a picture, in bins that fit the files."""
-    ends = [*histogram.sorted_bin_boundaries[1:], None]
-    bins = zip(histogram.sorted_bin_boundaries, ends, histogram.file_counts, strict=True)
-    return sizes_picture([SizeBin(start=start, end=end, count=count) for start, end, count in bins])
-
-
-def sizes_picture(bins: Sequence[SizeBin]) -> str:
-    """Return the bins as bars; neighbors are merged if there are many. bins: ascending, without gaps."""
+    """Return the distribution of file sizes as a picture; neighboring bins are merged if there are many."""
     picture = "no files"
     for most in range(MAX_BARS, 0, -1):
-        fitted = fitted_bins(bins, most)
-        bars = [Bar(label=_range_text(each), value=each.count, text=f"{each.count:,}") for each in fitted]
-        if fitted and len(picture := bars_picture("file sizes", bars)) <= MAX_CHARACTERS:
+        bars = size_bars(histogram, most)
+        if bars and len(picture := bars_picture("file sizes", bars)) <= MAX_CHARACTERS:
             break
     return picture
 
 
-def fitted_bins(bins: Sequence[SizeBin], most: int = MAX_BARS) -> tuple[SizeBin, ...]:
+def size_bars(histogram: FileSizeHistogram, most: int = MAX_BARS) -> tuple[Bar, ...]:
     """Return the bins from the first to the last that has files; neighbors are merged until at most `most` remain."""
-    filled = [index for index, each in enumerate(bins) if each.count]
+    starts, counts = histogram.sorted_bin_boundaries, histogram.file_counts
+    filled = [index for index, count in enumerate(counts) if count]
     if not filled:
         return ()
-    shown = bins[filled[0] : filled[-1] + 1]
-    together = math.ceil(len(shown) / most)
-    groups = [shown[index : index + together] for index in range(0, len(shown), together)]
-    return tuple(
-        SizeBin(start=group[0].start, end=group[-1].end, count=sum(each.count for each in group)) for group in groups
-    )
-
-
-def _range_text(each: SizeBin) -> str:
-    start = bytes_text(round(each.start))
-    return f"from {start}" if each.end is None else f"{start} - {bytes_text(round(each.end))}"
+    after = filled[-1] + 1
+    cuts = [*range(filled[0], after, math.ceil((after - filled[0]) / most)), after]
+    limits = [bytes_text(start) for start in starts]
+    bars = []
+    for first, end in pairwise(cuts):
+        label = f"{limits[first]} - {limits[end]}" if end < len(limits) else f"from {limits[first]}"
+        count = sum(counts[first:end])
+        bars.append(Bar(label=label, value=count, text=f"{count:,}"))
+    return tuple(bars)
 
 
 def _xml(text: str) -> str:

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_assets.command.views.diff import VersionDiff, compare_versions, find_versions
+from deltasnap_assets.command.views.condition_view import FaultyTableError
+from deltasnap_assets.command.views.diff import VersionDiff, compare_versions
 from deltasnap_core import DeltaSnapError, TableLog, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
@@ -32,7 +33,11 @@ Files = set[tuple[str, str | None]]
 
 
 def compared(path: Path, one: int, other: int) -> VersionDiff:
-    return compare_versions(find_versions(str(path), {}, one, other))
+    """Errors: as they were before they were explained."""
+    try:
+        return compare_versions(str(path), {}, one, other)
+    except FaultyTableError as error:
+        raise error.__cause__ or error from None
 
 
 def plain(path: str) -> str:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from urllib.parse import unquote
 
 import pytest
@@ -9,13 +8,11 @@ import pytest
 from deltasnap_assets.tables.pages.pictures import (
     MAX_CHARACTERS,
     Bar,
-    SizeBin,
     VersionStep,
     bars_picture,
     file_sizes_picture,
-    fitted_bins,
     most_bars_picture,
-    sizes_picture,
+    size_bars,
     versions_picture,
 )
 from deltasnap_core import FileSizeHistogram
@@ -29,20 +26,26 @@ def lengths_of(picture: str) -> list[int]:
     return [int(length) for length in re.findall(r"h(\d+)v13h-\1z", unquote(picture))]
 
 
-def bins(*counts: int) -> list[SizeBin]:
-    return [SizeBin(start=2**n, end=2 ** (n + 1), count=count) for n, count in enumerate(counts)]
+def histogram(*counts: int) -> FileSizeHistogram:
+    starts = tuple(2**n if n else 0 for n in range(len(counts)))
+    return FileSizeHistogram(sorted_bin_boundaries=starts, file_counts=counts, total_bytes=counts)
 
 
-def test_bins_cover_all_files_without_gaps() -> None:
-    assert [each.count for each in fitted_bins(bins(0, 0, 3, 0, 2, 0))] == [3, 0, 2]
-    assert fitted_bins(bins(0, 0)) == ()
+def test_bars_of_sizes_cover_all_files_without_gaps() -> None:
+    bars = size_bars(histogram(0, 0, 3, 0, 2, 0))
+    assert [(each.label, each.value, each.text) for each in bars] == [
+        ("4 B - 8 B", 3, "3"),
+        ("8 B - 16 B", 0, "0"),
+        ("16 B - 32 B", 2, "2"),
+    ]
+    assert size_bars(histogram(0, 0)) == ()
 
 
 def test_many_bins_are_merged() -> None:
-    fitted = fitted_bins(bins(*[1] * 25), most=10)
-    assert [each.count for each in fitted] == [3] * 8 + [1]
-    assert fitted[0].start == 1
-    assert all(one.end == other.start for one, other in pairwise(fitted))
+    bars = size_bars(histogram(*[1000] * 23), most=10)
+    assert [each.text for each in bars] == ["3,000"] * 7 + ["2,000"]
+    assert [each.label for each in bars[:2]] == ["0 B - 8 B", "8 B - 64 B"]
+    assert bars[-1].label == "from 2 MiB"
 
 
 @pytest.mark.parametrize("sizes", [[1], [5] * 9, [10**n for n in range(13)], [0, 2**40], range(0, 10**6, 7)], ids=str)
@@ -54,7 +57,7 @@ def test_chart_of_file_sizes_is_short_enough_to_be_shown_without_a_click(sizes: 
 
 
 def test_version_without_files_is_described_as_none() -> None:
-    assert file_sizes_picture(FileSizeHistogram.of_sizes([])) == sizes_picture([]) == "no files"
+    assert file_sizes_picture(FileSizeHistogram.of_sizes([])) == "no files"
 
 
 def test_text_of_a_log_is_escaped_in_a_chart() -> None:
@@ -110,7 +113,7 @@ def test_versions_are_columns_above_and_below_a_line_with_their_sum_underneath()
 def test_chart_has_at_most_ten_bars(number: int, shown: int) -> None:
     bars = [Bar(label=f"{n}", value=n, text="") for n in range(number)]
     assert most_bars_picture("b", bars, 10_000) == (bars_picture("b", bars[:10]), shown)
-    assert len(fitted_bins(bins(*[1] * number))) == (10 if number == 10 else 6)
+    assert len(size_bars(histogram(*[1] * number))) == (10 if number == 10 else 6)
 
 
 def test_steps_without_changes_are_a_line() -> None:
@@ -143,9 +146,8 @@ def test_a_single_bar_is_shown_even_if_it_does_not_fit() -> None:
 
 
 def test_as_many_bins_are_shown_as_fit() -> None:
-    many = bins(*range(1, 40))
-    shown = len(texts(sizes_picture(many))) // 2
-    more = fitted_bins(many, shown + 1)
-    bars = [Bar(label=f"{each.start:.0f} B - {each.end} B", value=each.count, text=f"{each.count}") for each in more]
-    assert len(fitted_bins(many, shown)) == shown
-    assert len(more) == shown or len(bars_picture("file sizes", bars)) > MAX_CHARACTERS - 50
+    many = histogram(*range(1, 40))
+    shown = len(texts(file_sizes_picture(many))) // 2
+    more = size_bars(many, shown + 1)
+    assert len(size_bars(many, shown)) == shown
+    assert len(more) == shown or len(bars_picture("file sizes", more)) > MAX_CHARACTERS
