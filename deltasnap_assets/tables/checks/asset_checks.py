@@ -77,7 +77,7 @@ def _evaluate_log(
         of_log = [check for check in checks_of(table.checks, TABLE_CHECKS) if check.asset == TABLE_ASSET]
         verdicts = _verdicts(context, facts, _selected(context, of_log))
         yield from _results(table, verdicts)
-        _record(context, facts, verdicts, are_all=False, is_over=False)
+        record_table_checks(facts, verdicts, context.run, are_all=False, ends_failure=False)
 
 
 def _evaluate(
@@ -102,7 +102,7 @@ def _evaluate(
             if verdict.is_evaluated:
                 context.instance.report_runless_asset_event(check_evaluation(table, check, verdict))
         is_over = ends_failure(context.instance, table, context.run)
-        _record(context, facts, verdicts | of_all, are_all=are_all, is_over=is_over)
+        record_table_checks(facts, verdicts | of_all, context.run, are_all=are_all, ends_failure=is_over)
 
 
 def _selected(context: dg.AssetCheckExecutionContext, checks: Sequence[TableCheck]) -> Sequence[TableCheck]:
@@ -124,23 +124,6 @@ def _verdicts(
 
 def _results(table: TableSettings, verdicts: Mapping[TableCheck, Verdict]) -> Iterator[dg.AssetCheckResult]:
     return (_result(table, check, verdict) for check, verdict in verdicts.items() if verdict.is_evaluated)
-
-
-def _record(
-    context: dg.AssetCheckExecutionContext,
-    facts: RunFacts,
-    verdicts: Mapping[TableCheck, Verdict],
-    *,
-    are_all: bool,
-    is_over: bool,
-) -> None:
-    of_run: dict[AnyCheck, Verdict] = {
-        check: verdict for check, verdict in verdicts.items() if verdict.is_evaluated and verdict.is_of_run
-    }
-    ended = [check.name for check, verdict in verdicts.items() if not verdict.is_evaluated and verdict.passed]
-    record_table_checks(
-        facts.snapshots, facts.table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over
-    )
 
 
 def table_verdict(check: TableCheck, facts: RunFacts) -> Verdict:

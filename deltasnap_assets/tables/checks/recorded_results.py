@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, AnyCheck, Verdict
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, AnyCheck, TableCheck, Verdict
 from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import inputs_of_checks
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.table_settings import TableSettings
+from deltasnap_assets.tables.checks.run_facts import RunFacts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError, Problem, ProblemKind
@@ -23,24 +24,18 @@ _log = logger_of(__name__)
 
 
 def record_table_checks(
-    snapshots: RunSnapshots,
-    table: TableSettings,
-    verdicts: Mapping[AnyCheck, Verdict],
-    run: dg.DagsterRun,
-    *,
-    ended: Iterable[str],
-    are_all: bool,
-    ends_failure: bool,
+    facts: RunFacts, verdicts: Mapping[TableCheck, Verdict], run: dg.DagsterRun, *, are_all: bool, ends_failure: bool
 ) -> None:
     """Record the results of the checks of the table, and the condition of its log.
 
     Each result replaces the earlier one of its check.
     Dagster has the results already: if they cannot be recorded in the store, the failure is logged and the run
     continues.
-    ended: the checks without a result whose earlier failure is over. are_all: whether all checks were evaluated.
-    ends_failure: see `ends_failure`.
+    are_all: whether all checks were evaluated. ends_failure: see `ends_failure`.
     """
-    found = found_by_checks(verdicts)
+    snapshots, table = facts.snapshots, facts.table
+    found = found_by_checks({check: each for check, each in verdicts.items() if each.is_evaluated and each.is_of_run})
+    ended = (check.name for check, each in verdicts.items() if not each.is_evaluated and each.passed)
     off = (check.name for check in CHECKS if not getattr(table.checks, check.name).enabled)
     found = replace(found, problems={**dict.fromkeys((*off, *ended), ()), **found.problems})
     try:

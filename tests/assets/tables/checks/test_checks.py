@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import AnyCheck, Severity, Verdict
+from deltasnap_assets.checks.check import Severity, TableCheck, Verdict, nothing_to_compare
 from deltasnap_assets.checks.check_settings import CheckSettings
 from deltasnap_assets.checks.commits import recent_commit_times
 from deltasnap_assets.checks.registry import CHECKPOINT_LAG, EXPIRED_TOMBSTONES, SCHEMA_UNCHANGED, SMALL_FILES
@@ -141,13 +141,11 @@ WARNED = CHECKPOINT_LAG, Verdict(passed=False, description="Late.", advice="Writ
 PROBLEM = Problem.of_check(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
 
 
-def recorded(
-    table: Table, *verdicts: tuple[AnyCheck, Verdict], ended: tuple[str, ...] = (), are_all: bool = False
-) -> LastPoll:
+def recorded(table: Table, *verdicts: tuple[TableCheck, Verdict], are_all: bool = False) -> LastPoll:
     no_session: Any = None
     run = table.instance.create_run_for_job(idle_job)
-    snapshots = RunSnapshots(table.settings, no_session)
-    record_table_checks(snapshots, table.table, dict(verdicts), run, ended=ended, are_all=are_all, ends_failure=True)
+    facts = RunFacts(table=table.table, snapshots=RunSnapshots(table.settings, no_session), versions=())
+    record_table_checks(facts, dict(verdicts), run, are_all=are_all, ends_failure=True)
     return table.poll
 
 
@@ -178,7 +176,7 @@ def test_log_without_versions_has_no_last_commit(table: Table) -> None:
 def test_problem_of_a_check_that_was_not_evaluated_ends_if_nothing_is_wrong(table: Table) -> None:
     assert recorded(table, WARNED).problems == (PROBLEM,)
     assert recorded(table).problems == (PROBLEM,)
-    assert recorded(table, ended=("checkpoint_lag",)).problems == ()
+    assert recorded(table, (CHECKPOINT_LAG, nothing_to_compare("none"))).problems == ()
 
 
 def test_run_without_versions_does_not_end_the_problem_that_none_is_selected(table: Table) -> None:
