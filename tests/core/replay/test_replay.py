@@ -165,11 +165,11 @@ def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: S
     state = Replay(
         spark,
         [protocol(), metadata(), add("a", size=10_000, stats='{"numRecords":5}')],
-        [add("b", size=9 << 20, stats='{"nullCount":{},"numRecords":7}', deletionVector=vector), remove("c")],
+        [add("b", size=9 << 20, stats='{"nullCount":{},"numRecords":70}', deletionVector=vector), remove("c")],
     ).computed()
 
     assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 10_000 + (9 << 20), 1)
-    assert (state.num_records, state.num_deletion_vectors, state.num_deleted_records) == (12, 1, 12)
+    assert (state.num_records, state.num_deletion_vectors, state.num_deleted_records) == (75, 1, 12)
     histogram = state.file_size_histogram
     counted = [start for start, n in zip(histogram.sorted_bin_boundaries, histogram.file_counts, strict=True) if n]
     assert counted == [8 << 10, 8 << 20]
