@@ -422,6 +422,7 @@ def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_pat
     assert {row["partition"]["p"] for row in rows(tables.optimize_candidates)} == {"x", "y", None}
 
 
+@pytest.mark.spark
 def test_numbers_of_rows_that_no_file_can_have_are_in_no_sum(spark: SparkSession, tmp_path: Path) -> None:
     statistics = ['{"numRecords":-5,"nullCount":{"id":0}}', '{"numRecords":13,"nullCount":{"id":0}}', None]
     adds = [add(f"f{number}", stats=stats) for number, stats in enumerate(statistics)]
