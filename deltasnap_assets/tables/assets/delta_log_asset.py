@@ -50,7 +50,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     return observation_step(spec, partial(_observe, table))
 
 
-def _observe(table: TableSettings, context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
+def _observe(table: TableSettings, context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
     seen = observed_by_hand(context.instance, table, log_of(table).status())
     # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would count
     # as an update.

@@ -33,8 +33,8 @@ _asset_of = cache(partial(dg.Out, dg.Nothing))
 _OBSERVED = dg.Out(dg.Nothing, io_manager_key=next(iter(NO_INPUTS)))
 _CHECK = dg.Out(Any, is_required=False)  # the default type
 
-Compute = Callable[[Any, Mapping[str, Any]], Iterable[Any]]
-"""The generator of a step's events. In: its context, its inputs. There are no inputs: data passes through the store.
+Compute = Callable[[Any], Iterable[Any]]
+"""The generator of a step's events, from its context. It has no inputs: data passes through the store.
 
 Dagster inspects the annotation of the context and rejects a string.
 """
@@ -112,7 +112,7 @@ def snapshots_of(context: Any, table: TableSettings) -> Any:
     return getattr(context.resources, table.own_name(SNAPSHOTS_KEY))
 
 
-def _retried(compute: Compute) -> Compute:
+def _retried(compute: Compute) -> Callable[[Any, Mapping[str, Any]], Iterator[Any]]:
     """Return a step without credentials in its errors, which Dagster retries after a transient failure of the storage.
 
     Any other error fails the step at once. A retry policy of the op would also retry those, and a step that a user
@@ -120,10 +120,10 @@ def _retried(compute: Compute) -> Compute:
     """
 
     @wraps(compute)
-    def step(context: Any, inputs: Mapping[str, Any]) -> Iterator[Any]:
+    def step(context: Any, _: Mapping[str, Any]) -> Iterator[Any]:
         try:
             with secrets_hidden():
-                yield from compute(context, inputs)
+                yield from compute(context)
         except StorageError as error:
             retries, number = STORAGE_RETRIES, context.retry_number + 1
             if not error.is_transient or number > retries.max_retries:

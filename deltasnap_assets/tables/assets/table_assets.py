@@ -238,7 +238,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
 
 
 def _materialize(
-    table: TableSettings, asset: _VersionAsset, context: dg.AssetExecutionContext, _: object
+    table: TableSettings, asset: _VersionAsset, context: dg.AssetExecutionContext
 ) -> Iterator[dg.Output[None]]:
     versions, snapshots = versions_of_keys(context.partition_keys, table.name), snapshots_of(context, table)
     if not versions:

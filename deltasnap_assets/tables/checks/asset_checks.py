@@ -67,7 +67,7 @@ def _specs(table: TableSettings, checks: Iterable[AnyCheck]) -> list[dg.AssetChe
 
 
 def _evaluate_log(
-    settings: Settings, table: TableSettings, context: dg.AssetCheckExecutionContext, _: object
+    settings: Settings, table: TableSettings, context: dg.AssetCheckExecutionContext
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of the checks of the log. The condition of the log is recorded as after a poll."""
     sessions = RunSession(session_config(settings.spark))  # these checks use no session
@@ -85,7 +85,6 @@ def _evaluate(
     checks: Sequence[TableCheck],
     of_log: Sequence[TableCheck] | None,
     context: dg.AssetCheckExecutionContext,
-    _: object,
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of checks.
 

@@ -61,7 +61,6 @@ def _evaluate(
     severity: dg.AssetCheckSeverity,
     expected: Mapping[str, Any],
     context: dg.AssetCheckExecutionContext,
-    _: object,
 ) -> Iterator[dg.AssetCheckResult]:
     snapshots = snapshots_of(context, table)
     with using_spark(table.name):

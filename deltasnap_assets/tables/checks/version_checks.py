@@ -46,7 +46,7 @@ def version_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
 
 
 def _evaluate(
-    table: TableSettings, context: dg.AssetCheckExecutionContext, _: object
+    table: TableSettings, context: dg.AssetCheckExecutionContext
 ) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
     with progress_logged(context.instance, context.run, f"checks of the versions of {table.name}"):
         yield from _results(context, table)

@@ -34,7 +34,7 @@ def run_of(error: Exception, times: int, instance: dg.DagsterInstance) -> tuple[
     """Run a step that raises an error some times. Return the result, and how often the step started."""
     started = []
 
-    def compute(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
+    def compute(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
         started.append(context.retry_number)
         if len(started) <= times:
             raise error
