@@ -167,13 +167,15 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The only session of the process: of Spark for many tiny queries, or with `-m "not spark"` of Sail."""
+    from pyspark.sql import SparkSession
+
     if "not spark" in (request.config.option.markexpr or ""):
         from tests.sail_server import sail_session
 
-        with sail_session() as session:
+        with sail_session() as session, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(SparkSession.Builder, "getOrCreate", lambda _: session)
             yield session
         return
-    from pyspark.sql import SparkSession
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     builder = SparkSession.builder.master("local[2]").config(map=QUICK_SESSION)

@@ -24,7 +24,7 @@ UNRESOLVED = "?"
 _HAS_SCHEME = string_sql("^[a-z][a-z0-9+.-]+:[/:]")
 _HAS_PARENT = string_sql(r"(^|/)\.\.(/|$)")
 _CANNOT_BE = string_sql(r"[\x00\x{fffd}]")
-_BEFORE_QUERY = string_sql("^[^?#]*")
+_BEFORE_QUERY = "substring_index(substring_index(name, '?', 1), '#', 1)"
 _NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 
 
@@ -70,13 +70,12 @@ class FileKeys:
         return decoded_sql(path, self._table_path)
 
     def _keys(self, path: str) -> str:
-        whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '')"
+        whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '/')"
         full = f"if(startswith(whole, '/'), whole, concat({string_sql(self._folders[0] + '/')}, whole))"
         inside = f"if(whole rlike {_HAS_SCHEME}, null, {let_sql('resolved', _normal(full), self._below('resolved'))})"
-        names = f"array(name, regexp_extract(name, {_BEFORE_QUERY}, 0))"
-        names = let_sql("name", "substring_index(whole, '/', -1)", names)
-        by_name = f"if(inside is null or whole rlike {_HAS_PARENT}, {names}, cast(array() as array<string>))"
-        found = f"filter(concat(array(inside), {by_name}), key -> key is not null and key not in ('', '/', '.', '..'))"
+        name = f"if(inside is null or whole rlike {_HAS_PARENT}, substring_index(whole, '/', -1), null)"
+        all_keys = let_sql("name", name, f"array(inside, name, {_BEFORE_QUERY})")
+        found = f"filter({all_keys}, key -> key is not null and key not in ('', '/', '.', '..'))"
         is_none = f"whole is null or whole rlike {_CANNOT_BE} or size(found) = 0"
         result = let_sql("found", let_sql("inside", inside, found), f"if({is_none}, array('{UNRESOLVED}'), found)")
         return let_sql("whole", whole, result)
@@ -122,9 +121,9 @@ def _normal(path: str) -> str:
 
 
 def _own_address(table_path: str) -> str:
-    """Return a regular expression for the scheme and authority that a path of the table may start with."""
+    """Return a regular expression for the scheme and authority that a path of the table may start with, and a slash."""
     scheme, _, rest = table_path.lower().partition("://")
     if scheme == "file":
-        return string_sql(r"^(?:file|local):(?://(?:localhost)?)?(?=/)")
+        return string_sql(r"^(?:file|local):(?://(?:localhost)?)?/")
     names = "|".join(map(re.escape, scheme_names(scheme)))
-    return string_sql(rf"^(?:{names})://{re.escape(rest.partition('/')[0])}(?=/)")
+    return string_sql(rf"^(?:{names})://{re.escape(rest.partition('/')[0])}/")

@@ -180,7 +180,8 @@ def _shown(keys: FileKeys) -> tuple[str, ...]:
 def _places(name: str) -> str:
     """Return SQL for the rows of a path that the log names: each of its keys, and as a file its key and its name."""
     keys = "transform(keys, each -> struct(each as key, cast(null as int) as by_name))"
-    return f"inline(concat({keys}, array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))))"
+    own = f"array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))"
+    return f"inline(flatten(array({keys}, {own})))"
 
 
 def _listed(table: ScannedTable, listing: FolderListing) -> pa.Table:

@@ -138,7 +138,6 @@ def partitioned(path: str, day: str | None, size: int) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.spark
 def test_facts_are_the_same_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     at = system_clock()
     first = [protocol(), metadata(partitionColumns=["day", "country"])]
@@ -156,7 +155,6 @@ def test_facts_are_the_same_on_both_engines(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.thorough
-@pytest.mark.spark
 def test_files_with_deletion_vectors_expire_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.retainGroupColumns", "false")  # a user's session may omit columns to group by
     try:

@@ -14,8 +14,6 @@ from deltasnap_core import DeltaLog, SnapshotStore
 from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import add, metadata, protocol, write_log
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,6 +40,7 @@ def test_bills_of_all_configured_tables_with_their_costs(session: Any, folder: P
     assert bill["monthly_cost"] == bill["total_bytes"] == log + 5
 
 
+@pytest.mark.spark
 def test_json_has_the_sums_and_what_was_not_read(session: Any, folder: Path) -> None:
     write_log(folder / "other", {0: [protocol(), metadata(), add("b", size=5)]})
     (folder / "other" / "b").write_bytes(b"abcde")
@@ -61,12 +60,14 @@ def test_json_has_the_sums_and_what_was_not_read(session: Any, folder: Path) -> 
     assert totals["monthly_cost"] == 2 * totals["total_bytes"]
 
 
+@pytest.mark.spark
 def test_csv_has_the_same_columns_without_a_listing_and_a_price(session: Any, folder: Path) -> None:
     headers = {run("size", *options, "--format", "csv").stdout.partition("\n")[0] for options in ([], ["--no-listing"])}
     (header,) = headers
     assert {"table", "live_bytes", "orphan_bytes", "total_bytes", "monthly_cost"} <= set(header.split(","))
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("by", "keys"),
     [
@@ -83,6 +84,7 @@ def test_groups_add_up_to_the_total(session: Any, folder: Path, by: str, keys: s
     assert sum(row["monthly_cost"] for row in found["rows"]) == size
 
 
+@pytest.mark.spark
 def test_store_knows_the_writers_of_commits_that_the_log_no_longer_has(session: Any, folder: Path) -> None:
     table = folder / "t2"
     write_deltalake(table, pa.table({"id": [1, 2, 3]}))
@@ -110,6 +112,7 @@ def writers(target: str) -> dict[str | None, int]:
     }
 
 
+@pytest.mark.spark
 def test_groups_are_named(session: Any, folder: Path) -> None:
     result = run("size", "events", "--by", "partition")
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -127,6 +130,7 @@ def test_groups_need_the_listing(folder: Path) -> None:
     assert "Groups need the listing." in result.stderr
 
 
+@pytest.mark.spark
 def test_table_that_cannot_be_read_fails_after_the_others(session: Any, folder: Path) -> None:
     result = run("size", "nothing", "./t", "--no-listing")
     assert result.exit_code == 1

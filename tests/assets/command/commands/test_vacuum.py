@@ -122,7 +122,6 @@ def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None
     assert readable == [2, 3]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_retention_of_the_table_keeps_young_files_and_a_missing_commit_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -217,7 +216,6 @@ def test_fault_of_an_earlier_version_is_reported_with_advice(tmp_path: Path) -> 
     assert raised.value.lines[0].startswith("The commit of version 1 is missing in the log of ")
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("session")
 def test_missing_file_is_shown_with_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_problems, "FileKeys", PlainKeys)

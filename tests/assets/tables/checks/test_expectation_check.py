@@ -32,7 +32,6 @@ def result_of(settings: Settings, check: dg.AssetChecksDefinition) -> dg.AssetCh
     return evaluation
 
 
-@pytest.mark.spark
 def test_failed_expectation_names_the_version_the_job_and_the_rows(spark: object, tmp_path: Path) -> None:
     appended(tmp_path / "t", 7, bad=4)
     settings = settings_of(tmp_path)
@@ -47,7 +46,6 @@ def test_failed_expectation_names_the_version_the_job_and_the_rows(spark: object
     assert found["some_rows"].count("`insert`") == 3
 
 
-@pytest.mark.spark
 def test_expectation_that_holds_passes_after_the_latest_version_was_judged(spark: object, tmp_path: Path) -> None:
     appended(tmp_path / "t", 3, bad=-1)
     settings = settings_of(tmp_path)

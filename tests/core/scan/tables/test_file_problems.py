@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from deltasnap_core import MetadataTables
 
-pytestmark = pytest.mark.spark
-
 
 def write_table(table: Path, *files: Action, stored: tuple[str, ...]) -> None:
     """Write a log that adds the files, and files of three bytes."""

@@ -208,7 +208,6 @@ def lives(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(((row["path"], row["added_version"], row["removed_version"]) for row in rows(frame)), key=repr)
 
 
-@pytest.mark.spark
 def test_entries_after_a_lost_commit_are_those_of_the_checkpoint_and_the_later_commits_also_without_the_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -240,7 +239,6 @@ def test_entries_after_a_lost_commit_are_those_of_the_checkpoint_and_the_later_c
     assert lives(store.tables("t").entries) == expected
 
 
-@pytest.mark.spark
 def test_entries_begin_with_a_later_checkpoint_if_the_first_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
     commits = [CREATED, [add("c")], [add("d")], [remove("c")]]
     log, states = write_log(tmp_path, dict(enumerate(commits))), replay(commits)
@@ -338,7 +336,6 @@ def test_versions_lose_files_up_to_the_last_removal(spark: SparkSession, expired
     assert vacuum_summary(candidates, None, retention_ms=0, now_ms=100_000).first_readable_version is None
 
 
-@pytest.mark.spark
 def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) -> None:
     for changes in (made.log.file_changes(0, 1), made.store.file_changes("events", 0, 1)):
         assert changes.summary.is_append_only
@@ -368,7 +365,6 @@ def test_changes_can_go_backwards(made: Made) -> None:
     assert (undone.added_files, undone.rearranged_files) == (3, 3)  # by a compaction
 
 
-@pytest.mark.spark
 def test_checkpoint_does_not_turn_added_or_deleted_files_into_moved_ones(spark: SparkSession, tmp_path: Path) -> None:
     first = [protocol(), metadata(), add("deleted"), add("compacted")]
     compaction = [remove("compacted", dataChange=False), add("rearranged", dataChange=False)]

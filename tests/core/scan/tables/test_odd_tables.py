@@ -51,7 +51,6 @@ def test_names_of_columns_are_distinct_and_lead_to_their_columns() -> None:
     assert [columns.named(name) for name in NAMES] == list(columns.leaves)
 
 
-@pytest.mark.spark
 def test_columns_with_ambiguous_names_have_rows(spark: SparkSession, tmp_path: Path) -> None:
     counts = {"a.b": 1, "a": {"B": 2, "c": 3}, "d.e": {"f": 4}, "d": {"e.f": 5}, "`q`": 6}
     found = tables(spark, tmp_path, AMBIGUOUS, add("f", stats=json.dumps({"numRecords": 9, "nullCount": counts})))
@@ -95,7 +94,6 @@ def test_values_outside_of_the_years_1_to_9999_are_null(spark: SparkSession, tmp
         assert rows.toPandas().shape[0] == rows.toArrow().num_rows == len(rows.collect())
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
 def test_first_and_last_times_are_rows_in_any_zone_of_the_process(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str

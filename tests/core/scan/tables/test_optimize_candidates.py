@@ -71,7 +71,6 @@ def packed(files: list[tuple[int, bool]]) -> tuple[int, int, int]:
     return sum(map(len, merged)), sum(size for each in merged for size, _ in each), len(merged)
 
 
-@pytest.mark.spark
 def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSession, tmp_path: Path) -> None:
     sizes = {"2026-01-01": [10, 20, 30, 99, 100, 500], "2026-01-02": [5], "2026-01-03": [60, 60], None: [1, 1]}
     adds = [

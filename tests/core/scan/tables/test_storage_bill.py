@@ -18,11 +18,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog
+from deltasnap_core.scan.tables import storage_bill, vacuum_candidates
 from deltasnap_core.scan.tables.storage_bill import StorageClass
 from tests.builders import FIRST_COMMIT_MS, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import NOW_MS, golden_folder
-from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, vector
+from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, PlainKeys, vector
 from tests.golden import GoldenTable, load_golden_tables
 from tests.thorough import one_in
 
@@ -31,14 +32,18 @@ if TYPE_CHECKING:
 
     from deltasnap_core import MetadataTables
 
-pytestmark = pytest.mark.spark
-
 DAY_MS = 86_400_000
 FOLDER = golden_folder()
 GOLDEN = [table for table in (load_golden_tables(FOLDER) if FOLDER is not None else ()) if table.latest_refusal is None]
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 LATER_MS = 4_102_444_800_000
 """Long after every golden table was written: all tombstones have expired."""
+
+
+@pytest.fixture
+def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_bill, "FileKeys", PlainKeys)
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
 
 
 def tables_of(spark: SparkSession, path: Path) -> MetadataTables:
@@ -63,6 +68,7 @@ def classes(tables: MetadataTables) -> dict[str, str]:
     return {row.path: row["class"] for row in rows}
 
 
+@pytest.mark.usefixtures("plain_keys")
 def test_class_of_a_file_is_what_needs_it(spark: SparkSession, tmp_path: Path) -> None:
     young, old = NOW_MS - DAY_MS, NOW_MS - 8 * DAY_MS
     gone = [remove("young", deletion_timestamp=young), remove("old", deletion_timestamp=old), remove("again")]
@@ -88,6 +94,7 @@ def test_class_of_a_file_is_what_needs_it(spark: SparkSession, tmp_path: Path) -
     assert (bill.total_bytes, bill.expires_ms) == (listed_bytes(tmp_path), young + 7 * DAY_MS)
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("is_full", "orphan_bytes"), [(True, 0), pytest.param(False, 77, marks=pytest.mark.thorough)])
 def test_bill_of_a_written_table_adds_up_to_its_folder(
@@ -112,6 +119,7 @@ def test_bill_of_a_written_table_adds_up_to_its_folder(
     assert (bill.log_bytes, bill.orphan_bytes) == (of_log.log_bytes, orphan_bytes)
 
 
+@pytest.mark.spark
 def test_every_file_of_an_odd_folder_has_one_class(spark: SparkSession, tmp_path: Path) -> None:
     table, outside = tmp_path / "t", tmp_path / "elsewhere"
     actions = [
@@ -143,6 +151,7 @@ def test_every_file_of_an_odd_folder_has_one_class(spark: SparkSession, tmp_path
     assert bill.total_bytes == log_bytes + (1 << 14) - 1
 
 
+@pytest.mark.usefixtures("plain_keys")
 def test_without_a_listing_only_the_log_counts(spark: SparkSession, tmp_path: Path) -> None:
     old, young = NOW_MS - 8 * DAY_MS, NOW_MS - DAY_MS
     gone = [remove("old", deletion_timestamp=old, size=8), remove("young", deletion_timestamp=young, size=4)]
@@ -153,6 +162,7 @@ def test_without_a_listing_only_the_log_counts(spark: SparkSession, tmp_path: Pa
     assert (bill.vector_bytes, bill.change_data_bytes, bill.orphan_bytes, bill.total_bytes) == (None,) * 4
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("table", one_in(40, GOLDEN), ids=lambda table: table.name)
 def test_each_file_of_a_golden_table_has_the_class_of_a_plain_reader(spark: SparkSession, table: GoldenTable) -> None:

@@ -12,22 +12,26 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import DeltaLog
+from deltasnap_core.scan.tables import storage_bill
 from deltasnap_core.support import StorageClass
 from tests.builders import add, commit_info, field, metadata, protocol, remove, schema, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import NOW_MS
-from tests.core.scan.tables.vacuum_candidates_builders import VECTOR_FILE, vector
+from tests.core.scan.tables.vacuum_candidates_builders import VECTOR_FILE, PlainKeys, vector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltasnap_core import MetadataTables
 
-pytestmark = pytest.mark.spark
-
 DAY_MS = 86_400_000
 GROUPS = ("partition", "age", "writer")
 NAMES = [f"{each}_bytes" for each in StorageClass]
+
+
+@pytest.fixture
+def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_bill, "FileKeys", PlainKeys)
 
 
 def tables_of(spark: SparkSession, path: Path) -> MetadataTables:
@@ -48,10 +52,10 @@ def groups(tables: MetadataTables, by: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def bytes_but_log(tables: MetadataTables, by: Any, *names: str) -> dict[Any, dict[str, int]]:
+def without_log(rows: list[dict[str, Any]], *names: str) -> dict[Any, dict[str, int]]:
     """Return the bytes by group and class, without those of the log."""
     found = {}
-    for row in groups(tables, by):
+    for row in rows:
         sizes = {each.value: row[f"{each}_bytes"] for each in StorageClass if each is not StorageClass.LOG}
         if known := {name: size for name, size in sizes.items() if size}:
             key = tuple(tuple(row[name].values()) if isinstance(row[name], dict) else row[name] for name in names)
@@ -60,6 +64,7 @@ def bytes_but_log(tables: MetadataTables, by: Any, *names: str) -> dict[Any, dic
     return found
 
 
+@pytest.mark.usefixtures("plain_keys")
 def test_partition_of_a_file_is_that_of_the_log_or_of_its_folders(spark: SparkSession, tmp_path: Path) -> None:
     text = schema(field("n"), field("a b", "string"), field("day", "date"))
     features = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
@@ -77,7 +82,7 @@ def test_partition_of_a_file_is_that_of_the_log_or_of_its_folders(spark: SparkSe
     write_files(tmp_path, {**in_folder, "anywhere": 8, "gone": 16, "nulls": 32, "left": 64, VECTOR_FILE: 128})
     of_null = "a%20b=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"
     write_files(tmp_path, {f"{of_null}/left": 256, "a%20b=x/day=2026-01-02": 512})
-    found = bytes_but_log(tables_of(spark, tmp_path), "partition", "partition")
+    found = without_log(groups(tables_of(spark, tmp_path), "partition"), "partition")
     (partition,) = (key for key in found if key[0] is not None and key[0][0] is not None)
     assert [str(value) for value in partition[0]] == ["x/y", "2026-01-02"]
     assert found == {
@@ -87,13 +92,14 @@ def test_partition_of_a_file_is_that_of_the_log_or_of_its_folders(spark: SparkSe
     }
 
 
+@pytest.mark.usefixtures("plain_keys")
 def test_age_is_that_of_the_tombstone_or_of_the_file(spark: SparkSession, tmp_path: Path) -> None:
     gone = [remove("young", deletion_timestamp=NOW_MS - DAY_MS), remove("old", deletion_timestamp=NOW_MS - 8 * DAY_MS)]
     again = remove("again", deletion_timestamp=NOW_MS - DAY_MS)
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [*gone, again], 2: [add("again")]})
     write_files(tmp_path, {"young": 1, "old": 2, "again": 4, "left": 8}, written_ms=NOW_MS - 40 * DAY_MS)
     write_files(tmp_path, {"new": 16}, written_ms=NOW_MS)
-    assert bytes_but_log(tables_of(spark, tmp_path), "age", "age_days") == {
+    assert without_log(groups(tables_of(spark, tmp_path), "age"), "age_days") == {
         (0,): {"orphan": 16},
         (1,): {"time_travel": 1},
         (7,): {"expired": 2},
@@ -101,6 +107,7 @@ def test_age_is_that_of_the_tombstone_or_of_the_file(spark: SparkSession, tmp_pa
     }
 
 
+@pytest.mark.usefixtures("plain_keys")
 def test_writer_is_the_first_commit_with_a_file(spark: SparkSession, tmp_path: Path) -> None:
     features = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
     before = [features, metadata(), add("first")]
@@ -121,18 +128,19 @@ def test_writer_is_the_first_commit_with_a_file(spark: SparkSession, tmp_path: P
     (log / f"{0:020d}.json").unlink()
     write_files(tmp_path, {"first": 1, "a": 2, VECTOR_FILE: 4, "b": 8, "c": 16, "older": 32, "unnamed": 64})
     write_files(tmp_path, {"_change_data/c": 128, "left": 256})
-    tables = tables_of(spark, tmp_path)
-    assert bytes_but_log(tables, "writer", "operation", "job") == {
+    rows = groups(tables_of(spark, tmp_path), "writer")
+    assert without_log(rows, "operation", "job") == {
         ("WRITE", "nightly"): {"live": 10, "change_data": 128},
         ("DELETE", "8"): {"vector": 4},
         ("OPTIMIZE", None): {"time_travel": 16},
         (None, None): {"live": 97, "orphan": 256},
     }
-    sizes = {row["operation"]: row["log_bytes"] for row in groups(tables, "writer")}
+    sizes = {row["operation"]: row["log_bytes"] for row in rows}
     assert sizes["OPTIMIZE"] == (log / f"{4:020d}.json").stat().st_size
     assert sizes["RESTORE"] == (log / f"{5:020d}.json").stat().st_size
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_groups_of_a_written_table_add_up_to_its_bill(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": list(range(100)), "day": ["a b", "ü/%"] * 50})

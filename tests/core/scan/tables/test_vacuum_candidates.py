@@ -226,7 +226,6 @@ def test_files_of_versions_around_the_requested_one_are_protected(spark: SparkSe
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
 def test_age_change_data_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp_path: Path) -> None:
     of_commits = [[{"cdc": {"path": f"_change_data/{n}", "partitionValues": {}, "size": 1}}] for n in (1, 2)]
@@ -252,7 +251,6 @@ def test_age_change_data_hidden_folders_and_other_tables_keep_files(spark: Spark
     assert not {row.path for row in longer.collect()} & set(recorded)
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize("newest", [90, 1])
 def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
@@ -281,7 +279,6 @@ def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
     assert used == [longer, longer, newest * 86_400_000]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize("feature", one_in(2, ["catalogManaged", "catalogOwned-preview"]))
 def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
@@ -299,7 +296,6 @@ def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
 
 
 @pytest.mark.thorough
-@pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize("version", range(3))
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
@@ -312,7 +308,6 @@ def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Pat
     assert [group.reason for group in tables.vacuum_summary().deleted] == ["orphan"]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
 def test_commits_published_after_the_catalog_was_queried_protect_files(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)

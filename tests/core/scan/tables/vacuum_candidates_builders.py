@@ -25,7 +25,8 @@ class PlainKeys(FileKeys):
     """Keys of paths that are spelled like the listed files: those of all spellings take long to plan."""
 
     def of_logged(self, path: str) -> str:
-        keys = f"array(concat('/', {path}), {self.of_name(path)})"
+        decoded = self._decoded(path)
+        keys = f"array(concat('/', {decoded}), {self.of_name(decoded)})"
         return f"if({path} is null or contains({path}, '%ff'), array('{UNRESOLVED}'), {keys})"
 
     def of_listed(self, path: str) -> str:
