@@ -128,11 +128,3 @@ def test_groups_need_the_listing(folder: Path) -> None:
     result = run("size", "events", "--by", "age", "--no-listing")
     assert result.exit_code == 2
     assert "Groups need the listing." in result.stderr
-
-
-@pytest.mark.spark
-def test_table_that_cannot_be_read_fails_after_the_others(session: Any, folder: Path) -> None:
-    result = run("size", "nothing", "./t", "--no-listing")
-    assert result.exit_code == 1
-    assert "nothing: No Delta table at" in result.stderr
-    assert result.stdout.split()[-2:] == ["?", "?"]  # orphans, and so the sum
