@@ -14,7 +14,6 @@ from deltasnap_core import TableLog, open_table
 from deltasnap_core.catalogs import CatalogTable, GlueCatalog
 from deltasnap_core.errors import CatalogError, StorageError
 
-pytestmark = pytest.mark.slow
 SYMLINK = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
 
 
@@ -130,6 +129,7 @@ def test_missing_table_and_wrong_name_are_errors(glue_options: dict[str, Any], g
             catalog.table(name)
 
 
+@pytest.mark.slow
 def test_catalog_that_is_down_is_a_transient_error(glue_options: dict[str, Any]) -> None:
     catalog = GlueCatalog(**{**glue_options, "endpoint_url": "http://127.0.0.1:9"})
     with pytest.raises(CatalogError, match="Glue cannot be reached") as error:
@@ -137,6 +137,7 @@ def test_catalog_that_is_down_is_a_transient_error(glue_options: dict[str, Any])
     assert error.value.is_transient
 
 
+@pytest.mark.slow
 def test_pattern_returns_the_delta_tables_of_all_pages(glue_options: dict[str, Any], glue_database: str) -> None:
     for number in range(120):
         parameters = {"table_type": "delta" if number % 2 else "iceberg"}
@@ -147,6 +148,7 @@ def test_pattern_returns_the_delta_tables_of_all_pages(glue_options: dict[str, A
     assert catalog.tables("other.*") == []
 
 
+@pytest.mark.slow
 def test_secrets_are_not_shown(glue_options: dict[str, Any]) -> None:
     catalog = GlueCatalog(**{**glue_options, "aws_secret_access_key": "very/secret/key", "endpoint_url": "http://x:1"})
     assert "very/secret/key" not in repr(catalog)

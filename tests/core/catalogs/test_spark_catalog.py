@@ -76,7 +76,6 @@ def test_ticks_without_a_session_use_the_location_that_a_run_found(hive: tuple[P
     assert "its location is not known yet" in error
 
 
-@pytest.mark.spark
 def test_table_of_the_session_catalog_that_is_not_delta_is_one_sentence(spark: SparkSession) -> None:
     spark.sql("create table if not exists default.plain (id int) using parquet")
     try:

@@ -149,7 +149,6 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_o
     assert plan.count(", 3)") == plan.count("Exchange ") >= 2
 
 
-@pytest.mark.slow
 def test_state_has_one_action_per_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 

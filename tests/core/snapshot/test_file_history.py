@@ -76,7 +76,6 @@ def test_changes_lead_from_the_first_version_to_the_second(
     assert changes.summary.rearranged_files == len(added)
 
 
-@pytest.mark.slow
 def test_changes_include_the_commits_that_the_catalog_ratified(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)
     kept = [add(name, dataChange=False) for name in FILES[:2]]

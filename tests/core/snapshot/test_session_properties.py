@@ -144,7 +144,6 @@ def described(name: str, kind: str = "long") -> dict[str, Any]:
     return metadata(schemaString=json.dumps({"type": "struct", "fields": [{"name": name, "type": kind}]}))
 
 
-@pytest.mark.spark
 def test_column_that_is_a_regular_expression_there_is_an_error(regex_names: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "t", {0: [protocol(), described("a-b"), add("f")]})
     log = DeltaLog.for_table(regex_names, tmp_path / "t")
@@ -177,7 +176,6 @@ OTHER_DATES = {
 }
 
 
-@pytest.mark.spark
 def test_checkpoint_is_refused_if_the_session_writes_other_dates(spark: SparkSession, tmp_path: Path) -> None:
     settings = {name: f"spark.sql.parquet.{name}" for name in OTHER_DATES}
     first = [protocol(), described("d", "date"), add("f", stats='{"minValues":{"d":"1500-03-01"}}')]
@@ -212,7 +210,6 @@ def least_values(log: DeltaLog) -> dict[str, Any]:
     return dict(parsed["minValues"])
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", ["${env:HOME}", "a ${spark.app.name}"])
 def test_variable_in_a_column_name_is_never_replaced(spark: SparkSession, tmp_path: Path, name: str) -> None:
     write_log(tmp_path / "t", {0: [protocol(), described(name), add("f", stats='{"numRecords":1}')]})

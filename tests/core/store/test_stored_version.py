@@ -128,7 +128,6 @@ def test_driver_counts_a_file_that_a_checkpoint_has_twice(
         assert store.read_arrow("t", version, "all_files").num_rows == files
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("style", one_in(3, STYLES))
 def test_views_agree_on_a_file_that_appears_twice(spark: SparkSession, tmp_path: Path, style: CheckpointStyle) -> None:
     write_table(tmp_path / "t", style)
@@ -167,7 +166,6 @@ def test_changed_actions_with_new_bases_equal_a_comparison_of_both_lists(spark: 
     check(store, 0, len(COMMITS) - 1)
 
 
-@pytest.mark.spark
 def test_rows_are_compared_if_the_store_lost_the_tombstone_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
     at_once = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 0 seconds"})
     moved = [remove("a", dataChange=False), add("b", dataChange=False)]

@@ -317,7 +317,6 @@ class Cache:
         self.calls.append("released")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("actions", "is_cached"), [([add("a", size=7), remove("b")], True), ([], False)], ids=["files", "no files"]
 )

@@ -16,8 +16,6 @@ from tests.core.snapshot.checkpoints.checkpoint_writer_builders import CLASSIC, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
@@ -92,6 +90,7 @@ BOUNDS: list[tuple[str, str | float, str | None]] = [
 ]
 
 
+@pytest.mark.spark  # Sail writes timestamps with a zone
 def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(spark: SparkSession, tmp_path: Path) -> None:
     names = [f"c{place}" for place in range(len(BOUNDS))]
     fields = [field(name, data_type) for name, (data_type, _, _) in zip(names, BOUNDS, strict=True)]

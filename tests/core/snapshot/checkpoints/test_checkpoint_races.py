@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MOMENTS = (False, True) if os.environ.get("DELTASNAP_ALL_CHECKPOINTS") else (True,)
 
 
-@pytest.mark.slow
 def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +52,6 @@ class Refusing(WritableFiles):
         super().write(path, content)
 
 
-@pytest.mark.spark
 def test_sidecars_of_a_failed_checkpoint_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": "v2"})
     before = names(log)
@@ -117,7 +115,6 @@ class Racing(WritableFiles):
         return super().move_new(source, target)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.thorough), "v2"])
 def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
@@ -136,7 +133,6 @@ def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Pat
     assert state(spark, log) == before
 
 
-@pytest.mark.spark
 def test_existing_broken_file_of_the_name_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     (log / CLASSIC).touch()

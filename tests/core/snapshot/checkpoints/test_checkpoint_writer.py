@@ -60,8 +60,7 @@ def assert_hint_names(written: WrittenCheckpoint, log: Path) -> None:
     assert not (log / "._last_checkpoint.crc").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_state_is_same_without_commits(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,18 +83,16 @@ def test_state_is_same_without_commits(
     assert len(actions) == written.num_of_actions
 
 
-@pytest.mark.spark
 def test_expired_actions_and_removed_domains_are_omitted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
     log_of(spark, log).checkpoint()
     actions = checkpoint_actions(log, CLASSIC)
-    assert [action["remove"]["path"] for action in actions if "remove" in action] == ["f%203", "f%205"]
+    assert sorted(action["remove"]["path"] for action in actions if "remove" in action) == ["f%203", "f%205"]
     assert [action["txn"]["appId"] for action in actions if "txn" in action] == ["app"]
     assert [action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action] == ["kept"]
     assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
 
 
-@pytest.mark.spark
 def test_hint_to_newer_checkpoint_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     log, before = make_table(tmp_path), b'{"version":3,"size":2}'
     write_checkpoint(log, LAST, "classic", [protocol(), metadata()])
@@ -128,7 +125,6 @@ def test_folder_without_log_is_not_a_table(spark: SparkSession, tmp_path: Path) 
         log_of(spark, tmp_path / "_delta_log").checkpoint()
 
 
-@pytest.mark.spark
 def test_checkpoint_unlike_its_version_is_gone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +141,6 @@ def test_checkpoint_unlike_its_version_is_gone(
     assert names(log) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", one_in(2, ["v2", "classic"]))
 def test_one_changed_field_is_a_difference(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
