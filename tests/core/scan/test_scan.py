@@ -439,7 +439,6 @@ def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_p
     assert [row.path for row in snapshot.scan("raw = X'01FF'").files.collect()] == ["a"]
 
 
-@pytest.mark.spark
 def test_changes_with_a_damaged_checkpoint_come_from_the_commits(spark: SparkSession, tmp_path: Path) -> None:
     first = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2))]
     write_log(tmp_path, {0: first, 1: [file(tmp_path, "b", ids(3))]})

@@ -94,7 +94,6 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
     assert found(snapshot.scan(options=allowed)) == [(1,)]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_folder_that_the_refusal_shows_can_be_allowed_as_it_is_shown(
     spark: SparkSession, tmp_path: Path, is_relative: bool
@@ -176,7 +175,6 @@ def test_data_file_with_a_text_that_is_not_utf_8_is_an_error(spark: SparkSession
         assert raised.value.table == f"file://{tmp_path}"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "where"),
     [("timestamp", "id > 5"), ({"type": "array", "elementType": "timestamp", "containsNull": True}, None)],
@@ -211,7 +209,6 @@ def test_session_that_misses_columns_in_another_case_is_refused(spark: SparkSess
         spark.conf.unset(setting)
 
 
-@pytest.mark.spark
 def test_spark_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,7 +348,6 @@ def test_file_without_partition_values_of_the_table_is_a_corrupt_log(spark: Spar
             snapshot.scan(where).to_df()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "value", one_in(4, [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")])
 )
@@ -385,7 +381,6 @@ def test_type_that_spark_has_disabled_is_an_error_only_of_a_scan(spark: SparkSes
     assert snapshot.tables.files.count() == 1
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", one_in(3, ["__DeltaSnap_Path", "__deltasnap_row", "_tmp_metadata_row_index"]))
 def test_column_with_a_name_that_locates_rows_is_an_error_only_where_rows_are_located(
     spark: SparkSession, tmp_path: Path, name: str

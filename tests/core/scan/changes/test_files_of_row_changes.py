@@ -61,7 +61,6 @@ def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: 
     ]  # fmt: skip
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
 def test_files_of_other_partitions_are_opened_only_for_pairs(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     files = {
@@ -95,7 +94,6 @@ def test_files_of_other_partitions_are_opened_only_for_pairs(spark: SparkSession
         log.row_changes(0, 1, where="text = 'a'", key="id")
 
 
-@pytest.mark.spark
 def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
     values: dict[str, Any] = {"partitionValues": {"text": "x"}}
     first, second = file(tmp_path, "a b", ids(1, 2), **values), file(tmp_path, "c", ids(3), **values)
@@ -120,7 +118,6 @@ def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(spark: Sp
         assert found == {"3": sorted([*deleted, (3, "x", "insert", 3)], key=repr), "4": deleted}
 
 
-@pytest.mark.spark
 def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

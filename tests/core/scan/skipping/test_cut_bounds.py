@@ -120,7 +120,6 @@ def path_of(row: dict[str, Any]) -> str:
     return str(row["path"])
 
 
-@pytest.mark.spark
 def test_own_question_marks_of_a_value_stay_in_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     ends = ["Why?", "?", "", "x" * 40 + "?", "y" * 32 + "\ufffd", "\ufffd"]
     table(tmp_path, *(statistics(end, end) for end in ends), **{"delta.checkpoint.writeStatsAsStruct": "true"})
@@ -129,7 +128,6 @@ def test_own_question_marks_of_a_value_stay_in_a_checkpoint(spark: SparkSession,
     assert [row["stats_parsed"]["maxValues"]["s"] for row in rows] == ends
 
 
-@pytest.mark.spark
 def test_json_with_halves_of_characters_loses_only_these_values(spark: SparkSession) -> None:
     texts = {
         r'{"a":"x\ud83c","b":"\ud83c\udf3c"}': {"a": None, "b": "\U0001f33c"},

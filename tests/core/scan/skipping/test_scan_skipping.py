@@ -30,7 +30,6 @@ CUT_STRINGS = {
 }
 
 
-@pytest.mark.spark
 def test_maximum_truncated_too_low_by_delta_loses_no_file(spark: SparkSession, tmp_path: Path) -> None:
     adds = []
     for number, (value, stored) in enumerate(CUT_STRINGS.values()):
@@ -86,7 +85,6 @@ def test_partitions_and_statistics_select_files_and_are_reported(spark: SparkSes
     assert found(snapshot.scan("day > '2030-01-01'")) == []
 
 
-@pytest.mark.spark
 def test_zero_equals_negative_zero(spark: SparkSession, tmp_path: Path) -> None:
     numbers = pa.array([-0.0, -0.0, -7.5], pa.float64())
     rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers.cast(pa.float32())], ["y"])})
@@ -166,7 +164,6 @@ def test_scan_skips_by_statistics_that_all_files_omits(spark: SparkSession, tmp_
     assert [row.path for row in snapshot.scan("id = 5").files.collect()] == ["b"]
 
 
-@pytest.mark.spark
 def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(spark: SparkSession, tmp_path: Path) -> None:
     bounds = {"d": "2024", "w": "12:30", "n": "1.26"}
     described = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": dict.fromkeys(bounds, 0)}
