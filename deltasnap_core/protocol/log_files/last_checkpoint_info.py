@@ -74,7 +74,7 @@ def json_checksums(text: str) -> tuple[str, str]:
 
 def canonical_leaves(text: str) -> list[tuple[str, str]]:
     """Return the canonical path and value of each leaf of the JSON object `text`, without its top-level `checksum`."""
-    decoded = decode_json(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=_reject_duplicate_keys)
+    decoded = decode_json(text, parse_int=str.encode, parse_float=str.encode, object_pairs_hook=_reject_duplicate_keys)
     try:
         return [leaf for leaf in _leaves(decoded, ()) if leaf[0] != '"checksum"']
     except RecursionError as error:
@@ -83,12 +83,6 @@ def canonical_leaves(text: str) -> list[tuple[str, str]]:
 
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-class _Number(str):
-    """A number as it is written in the text, which is its canonical form."""
-
-    __slots__ = ()
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -103,8 +97,8 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _canonical_scalar(value: Any) -> str:
-    if isinstance(value, _Number):
-        return str(value)
+    if isinstance(value, bytes):  # a number as it is written in the text, which is its canonical form
+        return value.decode()
     return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
