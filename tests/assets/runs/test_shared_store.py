@@ -18,7 +18,6 @@ from tests.assets.jobs import idle_job, skip_message, ticked
 from tests.driver_bases import use_driver_bases
 from tests.fast_dagster import local_instance
 
-pytestmark = pytest.mark.slow
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -82,6 +81,7 @@ def test_tick_and_schedule_report_that_runs_store_their_versions_elsewhere_until
     assert table.schedule() == [("0", "3")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["tick", "schedule"])
 def test_versions_of_a_deleted_store_are_requested(asked: str, instance: dg.DagsterInstance, tmp_path: Path) -> None:
     table = Deployment(tmp_path / "t", instance, is_shared=True)

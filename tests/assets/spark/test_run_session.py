@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
@@ -15,8 +15,11 @@ from pyspark.errors import AnalysisException, PySparkRuntimeError, SparkRuntimeE
 from deltasnap_assets.spark.java import Java, JavaError
 from deltasnap_assets.spark.session import failures, run_session
 from deltasnap_assets.spark.session.failures import starting_spark, using_spark
-from deltasnap_assets.spark.session.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import RunSession, SharedSession
 from deltasnap_core import DeltaSnapError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LIMIT = "spark.databricks.delta.stalenessLimit"
 
@@ -144,3 +147,18 @@ def test_session_that_does_not_start_names_its_log(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(failures, "check_java", lambda: 17)
     with pytest.raises(DeltaSnapError, match=r"did not start: .*spark\.config"), starting_spark():
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+
+def test_settings_of_a_project_are_those_of_its_resource_until_its_session_is_used(spark: SparkSession) -> None:
+    lines = list[str]()
+    sessions = SharedSession(SimpleNamespace(spark_session=spark, spark_config={LIMIT: "7s"}), lines.append)
+    assert (sessions.setting(LIMIT), sessions.setting("spark.sql.session.timeZone"), lines) == ("7s", None, [])
+    assert sessions.session("facts about files") is sessions.session("tombstones") is spark
+    assert (sessions.setting(LIMIT), sessions.setting("spark.sql.session.timeZone")) == (None, "UTC")
+    assert lines == ["Using the Spark session of the project: facts about files"]
+
+
+def test_settings_of_a_session_of_a_project_are_known_before_a_query(spark: SparkSession) -> None:
+    sessions = SharedSession(spark)
+    assert (sessions.setting("spark.sql.session.timeZone"), sessions.setting(LIMIT)) == ("UTC", None)
+    assert sessions.session("facts about files") is spark

@@ -13,7 +13,6 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 deltalake = pytest.importorskip("deltalake")
 
 from deltasnap_assets import LatestVersion, build_definitions  # noqa: E402
@@ -88,6 +87,7 @@ class Project:
         return found
 
 
+@pytest.mark.spark
 def test_project_with_a_session_unlike_ours_keeps_its_settings_and_gets_the_same_results(
     theirs: SparkSession, path: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +101,7 @@ def test_project_with_a_session_unlike_ours_keeps_its_settings_and_gets_the_same
     assert settings_of(theirs) == before
 
 
+@pytest.mark.spark
 def test_input_rows_belong_to_the_session_of_the_project(theirs: SparkSession, path: Path, tmp_path: Path) -> None:
     project, before = Project(path, tmp_path / "store", theirs), settings_of(theirs)
     project.refresh()
@@ -117,6 +118,7 @@ def test_input_rows_belong_to_the_session_of_the_project(theirs: SparkSession, p
     assert settings_of(theirs) == before
 
 
+@pytest.mark.spark
 def test_session_of_a_project_is_unchanged_if_a_query_fails(theirs: SparkSession, path: Path, tmp_path: Path) -> None:
     project = Project(path, tmp_path / "store", theirs)
     project.refresh()
@@ -131,6 +133,7 @@ def test_session_of_a_project_is_unchanged_if_a_query_fails(theirs: SparkSession
     assert settings_of(theirs) == before
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("key", [None, "my_spark"])
 def test_resource_of_dagster_pyspark_gives_the_session(
     key: str | None, theirs: SparkSession, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

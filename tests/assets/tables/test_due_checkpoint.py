@@ -55,7 +55,6 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
     assert len(list(log.glob("*.checkpoint.parquet"))) == 1
 
 
-@pytest.mark.slow
 def test_run_that_writes_a_checkpoint_does_not_say_it_lags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     checks = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=1_000_000)

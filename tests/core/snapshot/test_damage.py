@@ -348,7 +348,6 @@ def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blank
     assert caught.value.path == file.as_uri()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "view"), VIEWS)
 def test_each_view_falls_back_if_used_first(spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str) -> None:
     table_of(tmp_path / "t", blanks=5)

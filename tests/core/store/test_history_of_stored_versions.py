@@ -71,12 +71,10 @@ def lives(tables: MetadataTables) -> list[tuple[Any, ...]]:
     return sorted((row["path"], row["added_version"], row["removed_version"]) for row in rows(tables.entries))
 
 
-@pytest.mark.slow
 def test_entries_begin_with_the_log_and_end_with_the_version(made: Made) -> None:
     assert lives(made.tables(2)) == [("a", 0, 1), ("b", 0, None), ("c", 2, None)]
 
 
-@pytest.mark.slow
 def test_entries_begin_with_the_base_if_the_log_is_gone(without_log: Made) -> None:
     assert lives(without_log.tables()) == [("b", None, 3), ("c", None, None)]
 

@@ -76,8 +76,6 @@ def seen(log: Path) -> tuple[Any, ...]:
     return deltalake, sorted(map(str, rows)), facts
 
 
-@pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(3, DAMAGES.values()), ids=DAMAGES)
 def test_readers_see_the_files_from_before_the_damage(damage: Damage, spark: SparkSession, log: Path) -> None:
     before = seen(log)

@@ -87,7 +87,6 @@ def test_tombstones_expire_by_the_time_of_the_commit(
         assert store.manifest("events", version).timestamp == mtime_of(version)
 
 
-@pytest.mark.slow
 def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
 ) -> None:
@@ -272,7 +271,6 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
         assert store.computed_state("events", version) == expected.computed_state
 
 
-@pytest.mark.slow
 def test_plain_tables_without_file_actions_have_the_earlier_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a")], 1: [metadata(name="named")], 2: []})
     store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")

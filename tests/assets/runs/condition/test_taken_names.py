@@ -71,7 +71,6 @@ def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[
     assert first.stored_at == str(second.path)
 
 
-@pytest.mark.slow
 def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     first.instance.add_dynamic_partitions(version_partitions("events").name or "", ["0", "1", "2"])
