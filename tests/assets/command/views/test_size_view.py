@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, MetadataTables
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_core import DeltaLog, MetadataTables, SnapshotStore
 from deltasnap_core.scan.tables.storage_bill import StorageBill
 from deltasnap_core.support import StorageClass
 from tests.assets.command.commands.driver_commands_builders import run
@@ -117,3 +118,16 @@ def test_json_of_what_could_be_read_has_the_errors_of_the_rest(monkeypatch: pyte
     found = json.loads(result.stdout.replace(str(lake), "LAKE"))
     assert_snapshot(Path(__file__).with_name("size_with_an_error.json"), found)
     assert result.stderr.replace("\n", " ").count("nothing: No Delta table at") == 1
+
+
+def test_bytes_in_the_store_are_noted_for_a_configured_table(
+    session: Any, monkeypatch: pytest.MonkeyPatch, lake: Path
+) -> None:
+    store = SnapshotStore.open(session, lake / "store")
+    store.write_range("events", DeltaLog.for_table(session, lake / "events"), 0, 0)
+    size = store.usage("events").size_in_bytes
+    give_bills(monkeypatch, BILL, BILL, BILL, BILL)
+    rows = json.loads(run("size", "events", "users", "--json").stdout)["rows"]
+    assert [row["store_bytes"] for row in rows] == [size, None]
+    lines = run("size", "events", "users").stdout.splitlines()
+    assert lines[4:] == [f"The store has {bytes_text(size)} of events."]
