@@ -129,7 +129,7 @@ def of_table(findings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_null", [True, False], ids=["null", "absent"])
+@pytest.mark.parametrize("has_null", one_in(2, [True, False]), ids=["null", "absent"])
 def test_table_without_a_schema_is_counted_but_not_shown_completely(tmp_path: Path, has_null: bool) -> None:
     action = metadata(schemaString=None)
     if not has_null:
@@ -290,7 +290,7 @@ REPLACED = {"garbage": replaced, "invalid": replaced_and_invalid, "missing": rep
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", REPLACED.values(), ids=REPLACED.keys())
+@pytest.mark.parametrize("damage", one_in(3, REPLACED.values()), ids=REPLACED.keys())
 def test_commit_that_a_checkpoint_replaces_loses_no_version_but_has_a_line(
     damage: Callable[[Path], None], table: Path, refreshed: Callable[[Any], tuple[bool, list[str], str]]
 ) -> None:

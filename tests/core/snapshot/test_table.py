@@ -27,6 +27,7 @@ from tests.core.scan.files.deletion_vectors_builders import inline_vector
 from tests.core.scan.scan_builders import file, ids
 from tests.oracle import OracleState, replay
 from tests.random_logs import RandomLog, random_logs, write
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -321,8 +322,8 @@ def test_rows_of_a_table_on_s3_are_read_with_its_storage_options(
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "name",
-    ["partitions", "column_stats", "tombstones", "entries", "versions", "log_files", "optimize_candidates",
-     "vacuum_candidates", "file_problems", "storage_files"],
+    one_in(3, ["partitions", "column_stats", "tombstones", "entries", "versions", "log_files", "vacuum_candidates",
+               "optimize_candidates", "file_problems", "storage_files"]),
 )  # fmt: skip
 def test_metadata_table_of_spark_has_the_rows_of_its_dataframe(spark: SparkSession, events: Path, name: str) -> None:
     table = open_table(events, spark=spark)

@@ -15,6 +15,7 @@ from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.texts.whole_json import whole_characters_sql
 from deltasnap_core.storage.urls import local_path
 from tests.builders import add, field, metadata, protocol, schema, write_log
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def kept(spark: SparkSession, folder: Path, *wheres: str, engine: EngineUse = "a
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("engine", one_in(2, ["auto", "spark"]))
 def test_bound_with_half_a_character_keeps_the_file(spark: SparkSession, tmp_path: Path, engine: EngineUse) -> None:
     table(tmp_path, *(statistics("a" * 31 + end, "a" * 31 + end) for end in ENDS.values()), statistics("b", "c"))
     conditions = [f"= '{HALF}'", f">= '{HALF[:32]}'", f"> '{'a' * 32}'", f"in ('{HALF}', 'x')", f"like '{HALF[:33]}%'"]
@@ -83,13 +84,14 @@ def cut_bound(rng: Random, value: str) -> str:
 
 
 @pytest.mark.spark
-def test_bounds_cut_anywhere_lose_no_file(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", one_in(2, [5, 25]))
+def test_bounds_cut_anywhere_lose_no_file(spark: SparkSession, tmp_path: Path, count: int) -> None:
     rng = Random(62)
     values = ["".join(rng.choices(ALPHABET, k=rng.randint(0, 6))) for _ in range(150)]
     appended = ["", "", "\ufffd", "\U0010ffff"]
     table(tmp_path, *(statistics(cut_bound(rng, each), cut_bound(rng, each) + rng.choice(appended)) for each in values))
     conditions = []
-    for value in [*rng.sample(values, 15), "", "a?", "?", "\ufffd", "\U0001f33c"]:
+    for value in [*rng.sample(values, count), "", "a?", "?", "\ufffd", "\U0001f33c"]:
         operator = rng.choice(["=", ">=", ">", "<=", "<", "<=>", "like", "not like"])
         conditions.append(f"s {operator} '{value}{'%' if 'like' in operator else ''}'")
     frame = spark.createDataFrame(pa.table({"number": range(len(values)), "s": values}))
@@ -100,7 +102,7 @@ def test_bounds_cut_anywhere_lose_no_file(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", one_in(4, ENDS))
 def test_checkpoint_has_no_bound_that_ends_in_half_a_character(spark: SparkSession, tmp_path: Path, end: str) -> None:
     sound = statistics("a" * 31 + "\u00e9", 'it\'s \U0001f33c, \\ud83c? "yes":"\ud83c\udf3c"')
     both = {"delta.checkpoint.writeStatsAsStruct": "true"}
