@@ -332,7 +332,7 @@ class LogRepair:
     @once
     def _empty(self) -> tuple[tuple[int, FileStatus], ...]:
         """The empty files of checkpoints, with their versions. Of an incomplete checkpoint, no reader opens a file."""
-        found = (each for each in self.listing.unusable_checkpoints if each.version in self._reported)
+        found = (each for each, _ in self.listing.unusable_checkpoints if each.version in self._reported)
         return tuple((each.version, file) for each in found for file in each.files if not file.size)
 
     @once

@@ -86,7 +86,7 @@ def compared_with_stored(
     A damaged store is no fault of the log: it is reported elsewhere.
     """
     counted = condition.counted
-    state = None if counted is None else stored_state(settings, table, stored, counted.version)
+    state = None if counted is None else stored_state(settings, table, stored, counted[0].version)
     if state is not None:
         condition = condition.with_stored_files(state.num_of_files)
     return condition.with_lost_versions(stored.common.lost)

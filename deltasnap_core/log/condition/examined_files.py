@@ -11,7 +11,6 @@ from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
 from deltasnap_core.log.condition.commit_findings import CommitFindings
-from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
@@ -33,7 +32,7 @@ class ExaminedFiles:
     states: the non-file actions of sound checkpoints, by version.
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
-    counted: the files of the newest sound checkpoint; None: its pages were not read.
+    counted: the newest sound checkpoint, and the number of its files; None: its pages were not read.
     replaced: the newest sound checkpoint, if its file is no longer the listed one; None: it is.
     """
 
@@ -54,7 +53,7 @@ class ExaminedFiles:
         self.states: dict[int, NonFileActions] = {}
         self.names: list[str] = []
         self.negative: set[int] = set()
-        self.counted: CountedCheckpoint | None = None
+        self.counted: tuple[CheckpointProvider, int] | None = None
         self.replaced: CheckpointProvider | None = None
 
     @once
@@ -86,7 +85,7 @@ class ExaminedFiles:
             if self.read_pages and not self.states:
                 num_files, has_negative_number = read_every_page(self._store, contents)
                 is_negative |= has_negative_number
-                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, num_files)
+                self.counted = provider, num_files
             if not self.states and self._is_replaced(provider.files[0]):
                 self.replaced = provider
         except (CorruptLogError, StorageError) as error:

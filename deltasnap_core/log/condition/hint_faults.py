@@ -27,7 +27,7 @@ def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Pr
     except (OSError, ValueError) as error:
         yield _hint_fault(f"it cannot be read: {error}")
         return
-    unusable = {checkpoint.version for checkpoint in listing.unusable_checkpoints}
+    unusable = {checkpoint.version for checkpoint, _ in listing.unusable_checkpoints}
     is_later = hint.version > newest and hint.version not in unusable
     # A writer may have written the checkpoint after the listing.
     if is_later and not list_again(builder.store, replace(listing, first=hint.version)).checkpoints:
@@ -36,11 +36,12 @@ def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Pr
     if named and not any(_names_checkpoint(hint, each) for each in named):
         reason = f"it names the checkpoint of version {hint.version} {_form(hint)}, which is not in the log"
         yield _hint_fault(reason, read_instead="the checkpoint in the log")
-    if (counted := files.counted) is None or not _names_checkpoint(hint, files.checkpoint):
+    if files.counted is None or not _names_checkpoint(hint, files.checkpoint):
         return
-    if hint.num_of_add_files not in (None, counted.num_files):
+    _, num_files = files.counted
+    if hint.num_of_add_files not in (None, num_files):
         stated = f"it states {hint.num_of_add_files} files in the checkpoint of version {hint.version}"
-        yield _hint_fault(f"{stated}, not {counted.num_files}", read_instead="the checkpoint in the log")
+        yield _hint_fault(f"{stated}, not {num_files}", read_instead="the checkpoint in the log")
 
 
 def _names_checkpoint(hint: LastCheckpointInfo, checkpoint: CheckpointProvider | None) -> bool:

@@ -121,10 +121,10 @@ def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator
             where = Where.of(error.path, provider.version)
             yield _checkpoint_fault(files, where, error.reason, loadable)
     sound = -1 if files.checkpoint is None else files.checkpoint.version
-    for unusable in files.listing.unusable_checkpoints:
+    for unusable, reason in files.listing.unusable_checkpoints:
         if unusable.version > sound:
             where = Where.of(unusable.files[0].path, unusable.version)
-            yield _checkpoint_fault(files, where, unusable.reason, loadable)
+            yield _checkpoint_fault(files, where, reason, loadable)
 
 
 def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Problem]:

@@ -8,21 +8,12 @@ from typing import Any
 
 from deltasnap_core.log.condition.problem import Mark, Problem, Where, pairs
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.log.listing.checkpoint_provider import NO_CHECKPOINT, CheckpointProvider
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.readable_schema import Place, UnsupportedTypeChangeError, check_schema
 from deltasnap_core.protocol.table_features import is_readable, metadata_to_read
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
-
-
-@safe_repr
-@dataclass(frozen=True, slots=True)
-class CountedCheckpoint:
-    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it."""
-
-    version: int
-    path: str
-    num_files: int
 
 
 @safe_repr
@@ -40,7 +31,7 @@ class TableCondition:
                       damaged, the next older ones. Other checkpoints count as sound.
     pages_read:       whether every page of those checkpoints was read; False: only the footers and non-file actions.
     checkpoint:       `LogListing.newest_checkpoint`, if its pages were read; None: they were not, or there is none.
-    counted:          the newest sound checkpoint, if its pages were read; None: they were not, or there is none.
+    counted:          the newest sound checkpoint and the number of its files; None: none, or its pages were not read.
     """
 
     table: str
@@ -52,7 +43,7 @@ class TableCondition:
     checkpoints_read: tuple[str, ...] = ()
     pages_read: bool = False
     checkpoint: str | None = field(default=None, repr=False, compare=False)
-    counted: CountedCheckpoint | None = field(default=None, repr=False, compare=False)
+    counted: tuple[CheckpointProvider, int] | None = field(default=None, repr=False, compare=False)
 
     @property
     def mark(self) -> Mark:
@@ -134,11 +125,11 @@ class TableCondition:
 
         num_files: of the stored version of that checkpoint.
         """
-        counted = self.counted
-        if counted is None or counted.num_files == num_files:
+        checkpoint, found = self.counted or (NO_CHECKPOINT, num_files)
+        if found == num_files:
             return self
-        where = Where.of(counted.path, counted.version)
-        wrong = Problem.of(ProblemKind.WRONG_CHECKPOINT, where, found=counted.num_files, stored=num_files)
+        where = Where.of(checkpoint.files[0].path, checkpoint.version)
+        wrong = Problem.of(ProblemKind.WRONG_CHECKPOINT, where, found=found, stored=num_files)
         return replace(self, faults=(*self.faults, wrong))
 
     def with_known_faults(self, faults: Iterable[Problem]) -> TableCondition:

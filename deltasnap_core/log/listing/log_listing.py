@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from deltasnap_core.errors import VersionNotFoundError
@@ -18,16 +18,6 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 _AFTER_DIGITS = ":"
-
-
-@safe_repr
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnusableCheckpoint:
-    """A checkpoint that the listing shows to be damaged. files: its existing files. reason: why it is damaged."""
-
-    version: int
-    files: tuple[FileStatus, ...]
-    reason: str
 
 
 class CommitRun(tuple[FileStatus, ...]):
@@ -46,7 +36,8 @@ class LogListing:
     compactions: in order of their names.
     checksums:   by version.
     first:       the version where the listing started; earlier files were not listed.
-    unusable_checkpoints: those that lack a part or are empty, newest first within each of the two groups.
+    unusable_checkpoints: those that lack a part or are empty, with the reason; newest first within each of the two
+                 groups. They have the files that exist.
     """
 
     log_path: str
@@ -55,7 +46,7 @@ class LogListing:
     compactions: tuple[FileStatus, ...]
     checksums: Mapping[int, FileStatus]
     first: int = 0
-    unusable_checkpoints: tuple[UnusableCheckpoint, ...] = ()
+    unusable_checkpoints: tuple[tuple[CheckpointProvider, str], ...] = ()
     _versions: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The versions of the commits, for searches."""
     _files: tuple[FileStatus, ...] = field(init=False, repr=False, compare=False)
@@ -73,10 +64,10 @@ class LogListing:
     @property
     def newest_checkpoint(self) -> str | None:
         """An identifier of the newest checkpoint, usable or not. It changes with its files. None: there is none."""
-        known = [(each.version, each.files) for each in self.checkpoints]
-        known += [(each.version, each.files) for each in self.unusable_checkpoints]
-        newest = max((version for version, _ in known), default=None)
-        found = {(f.name, f.size, f.modification_time) for version, files in known if version == newest for f in files}
+        known = [*self.checkpoints, *(each for each, _ in self.unusable_checkpoints)]
+        newest = max((each.version for each in known), default=None)
+        files = (file for each in known if each.version == newest for file in each.files)
+        found = {(file.name, file.size, file.modification_time) for file in files}
         return None if newest is None else hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:40]
 
     def without_checkpoints(self, names: Set[str]) -> LogListing:
@@ -202,26 +193,28 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
 
 def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Iterator[CheckpointProvider]:
     for parts in complete_checkpoints(parsed for parsed, _ in files.values()):
-        yield CheckpointProvider(
-            version=parts[0].version,
-            files=tuple(files[part.name][1] for part in parts),
-            kind=parts[0].checkpoint_kind,
-            format="json" if parts[0].extension == "json" else "parquet",
-        )
+        yield _checkpoint([files[part.name] for part in parts])
+
+
+def _checkpoint(parts: Sequence[tuple[ParsedLogPath, FileStatus]]) -> CheckpointProvider:
+    first = parts[0][0]
+    return CheckpointProvider(
+        version=first.version,
+        files=tuple(status for _, status in parts),
+        kind=first.checkpoint_kind,
+        format="json" if first.extension == "json" else "parquet",
+    )
 
 
 def _unusable(
     files: Mapping[str, tuple[ParsedLogPath, FileStatus]], empty: Mapping[str, tuple[ParsedLogPath, FileStatus]]
-) -> Iterator[UnusableCheckpoint]:
+) -> Iterator[tuple[CheckpointProvider, str]]:
     known = {**files, **empty}
-    for parsed, status in sorted(empty.values(), key=lambda each: -each[0].version):
-        yield UnusableCheckpoint(version=parsed.version, files=(status,), reason="the file is empty")
+    for part in sorted(empty.values(), key=lambda each: -each[0].version):
+        yield _checkpoint([part]), "the file is empty"
     for parts in incomplete_checkpoints(parsed for parsed, _ in known.values()):
         num_parts = parts[0].num_parts or 1
         missing = VersionRanges.between(1, num_parts, {part.part or 1 for part in parts})
         word = "part" if len(missing) == 1 else "parts"
-        yield UnusableCheckpoint(
-            version=parts[0].version,
-            files=tuple(known[part.name][1] for part in parts),
-            reason=f"{word} {missing.text()} of {num_parts} {'is' if word == 'part' else 'are'} missing",
-        )
+        reason = f"{word} {missing.text()} of {num_parts} {'is' if word == 'part' else 'are'} missing"
+        yield _checkpoint([known[part.name] for part in parts]), reason

@@ -262,7 +262,7 @@ class CheckpointWriter:
             return
         now = self.context.table_log.list(self._version)
         listed = {file for each in now.checkpoints for file in each.files}
-        listed |= {file for each in now.unusable_checkpoints for file in each.files}
+        listed |= {file for each, _ in now.unusable_checkpoints for file in each.files}
         for file in self.damaged.keys() & listed:  # some storages round the time of a single file
             target = join_url(self._log_path, self.damaged[file])
             if not self.storage.move_new(file.path, target):
