@@ -31,7 +31,7 @@ from deltasnap_core.scan.changes.changed_rows import (
     LiveFilesBefore,
     changed_rows,
 )
-from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.row_comparison import difference, net_changes, paired
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.file_lookup import data_files
 from deltasnap_core.scan.files.data_file import DataFile
@@ -127,17 +127,17 @@ class RowChanges:
         others = [each for each in self.rows if each.version not in compared]
         if not rewritten:
             return self._read(others, where)
-        difference = RowComparison(logical_schema(self.table.schema)).difference(self._read(rewritten, where))
-        return difference.unionAll(self._read(others, where)) if others else difference
+        found = difference(self._read(rewritten, where), logical_schema(self.table.schema))
+        return found.unionAll(self._read(others, where)) if others else found
 
     def _by_key(self, key: Sequence[Sequence[str]] | None, *, net: bool) -> DataFrame:
         if self._only_adds and (not net or len({each.version for each in self.rows}) <= 1):
             return self._read(self.rows)  # nothing to cancel or to pair, and each row has its version
-        comparison = RowComparison(logical_schema(self.table.schema))
-        changes = comparison.difference(self._read(self.rows))
+        schema = logical_schema(self.table.schema)
+        changes = difference(self._read(self.rows), schema)
         if net:
-            changes = comparison.net(changes, key)
-        return changes if key is None else comparison.paired(changes, key)
+            changes = net_changes(changes, schema, key)
+        return changes if key is None else paired(changes, schema, key)
 
     @property
     def _only_adds(self) -> bool:

@@ -8,8 +8,6 @@ equal -0.0, maps are equal if they have the same entries in any order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
@@ -34,95 +32,84 @@ _LAST, _DELETED, _INSERTED = (f"{OWN_PREFIX}{name}" for name in ("last", "delete
 _TIMES = (COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 
-@dataclass(frozen=True)
-class RowComparison:
-    """Compares rows of one schema."""
+def difference(changes: DataFrame, schema: StructType) -> DataFrame:
+    """Return the inserts and deletes of each version that do not cancel out. schema: of the table.
 
-    schema: StructType
+    A preimage counts as a delete, a postimage as an insert.
+    """
+    is_new = F.col(CHANGE_TYPE).isin(INSERT, POSTIMAGE)
+    names = form_names(schema)
+    forms = [_form(F.col(quoted(name)), schema[name].dataType).alias(form) for name, form in names.items()]
+    counted = aggregated(
+        changes.select("*", *forms),
+        [*_TIMES, *(names.get(name, quoted(name)) for name in schema.names)],
+        F.sum(F.when(is_new, 1).otherwise(-1)).alias(_COPIES),
+        # Rows of a group differ at most in the order of their maps.
+        *(F.any_value(quoted(name)).alias(name) for name in names),
+    )
+    copies = F.array_repeat(F.when(F.col(_COPIES) > 0, INSERT).otherwise(DELETE), F.abs(_COPIES).cast("int"))
+    return counted.where(f"{_COPIES} <> 0").select(
+        *(quoted(name) for name in schema.names), F.explode(copies).alias(CHANGE_TYPE), *_TIMES
+    )
 
-    def difference(self, changes: DataFrame) -> DataFrame:
-        """Return the inserts and deletes of each version that do not cancel out.
 
-        A preimage counts as a delete, a postimage as an insert.
-        """
-        is_new = F.col(CHANGE_TYPE).isin(INSERT, POSTIMAGE)
-        forms = [_form(F.col(quoted(f.name)), f.dataType).alias(self._form_names[f.name]) for f in self._in_other_form]
-        counted = aggregated(
-            changes.select("*", *forms),
-            [*_TIMES, *self._row],
-            F.sum(F.when(is_new, 1).otherwise(-1)).alias(_COPIES),
-            # Rows of a group differ at most in the order of their maps.
-            *(F.any_value(quoted(field.name)).alias(field.name) for field in self._in_other_form),
-        )  # fmt: skip
-        copies = F.array_repeat(F.when(F.col(_COPIES) > 0, INSERT).otherwise(DELETE), F.abs(_COPIES).cast("int"))
-        return counted.where(f"{_COPIES} <> 0").select(
-            *(quoted(name) for name in self.schema.names), F.explode(copies).alias(CHANGE_TYPE), *_TIMES
-        )
+def net_changes(changes: DataFrame, schema: StructType, key: Sequence[Sequence[str]] | None) -> DataFrame:
+    """Return the changes from before the first version to the last one, from the `difference` of each version.
 
-    def net(self, changes: DataFrame, key: Sequence[Sequence[str]] | None) -> DataFrame:
-        """Return the changes from before the first version to the last one, from the `difference` of each version.
+    key: the paths of its columns, or of fields inside structs; None: all columns.
+    `_commit_version` is the last version that changed the key.
+    """
+    same = Window.partitionBy(*_forms(schema, _columns(schema) if key is None else key))
+    last = changes.withColumn(_LAST, F.max(F.struct(*_TIMES)).over(same))
+    dated = last.select(
+        *(quoted(name) for name in schema.names),
+        CHANGE_TYPE,
+        *(F.col(f"{_LAST}.{name}").alias(name) for name in _TIMES),
+    )
+    return difference(dated, schema)
 
-        key: the paths of its columns, or of fields inside structs; None: all columns.
-        `_commit_version` is the last version that changed the key.
-        """
-        forms = self._forms(self._columns if key is None else key)
-        same = Window.partitionBy(*forms)
-        last = changes.withColumn(_LAST, F.max(F.struct(*_TIMES)).over(same))
-        dated = last.select(
-            *(quoted(name) for name in self.schema.names),
-            CHANGE_TYPE,
-            *(F.col(f"{_LAST}.{name}").alias(name) for name in _TIMES),
-        )
-        return self.difference(dated)
 
-    def paired(self, changes: DataFrame, key: Sequence[Sequence[str]]) -> DataFrame:
-        """Return the `difference` of each version with the deletes and inserts of each key paired to updates.
+def paired(changes: DataFrame, schema: StructType, key: Sequence[Sequence[str]]) -> DataFrame:
+    """Return the `difference` of each version with the deletes and inserts of each key paired to updates.
 
-        If a version deletes n rows of a key and inserts m, the smaller number of pairs are updates, in the order of the
-        rows' columns. The others stay deletes or inserts.
-        """
-        names = [f"{_FORM}_key{index}" for index in range(len(key))]
-        keys = [form.alias(name) for form, name in zip(self._forms(key), names, strict=True)]
-        of_key = Window.partitionBy(COMMIT_VERSION, *names)
-        is_new = F.col(CHANGE_TYPE) == INSERT
-        in_order = Window.partitionBy(COMMIT_VERSION, *names, CHANGE_TYPE).orderBy(*self._forms(self._columns))
-        placed = (
-            changes.select("*", *keys)
-            .withColumn(_DELETED, F.count(F.when(~is_new, 1)).over(of_key))
-            .withColumn(_INSERTED, F.count(F.when(is_new, 1)).over(of_key))
-            .withColumn(_PLACE, F.row_number().over(in_order))
-        )
-        is_pair = F.col(_PLACE) <= F.least(_DELETED, _INSERTED)
-        change = F.when(is_pair, F.when(is_new, POSTIMAGE).otherwise(PREIMAGE)).otherwise(F.col(CHANGE_TYPE))
-        return placed.withColumn(CHANGE_TYPE, change).select(
-            *(quoted(name) for name in (*self.schema.names, *CHANGE_COLUMNS))
-        )
+    If a version deletes n rows of a key and inserts m, the smaller number of pairs are updates, in the order of the
+    rows' columns. The others stay deletes or inserts.
+    """
+    names = [f"{_FORM}_key{index}" for index in range(len(key))]
+    keys = [form.alias(name) for form, name in zip(_forms(schema, key), names, strict=True)]
+    of_key = Window.partitionBy(COMMIT_VERSION, *names)
+    is_new = F.col(CHANGE_TYPE) == INSERT
+    in_order = Window.partitionBy(COMMIT_VERSION, *names, CHANGE_TYPE).orderBy(*_forms(schema, _columns(schema)))
+    placed = (
+        changes.select("*", *keys)
+        .withColumn(_DELETED, F.count(F.when(~is_new, 1)).over(of_key))
+        .withColumn(_INSERTED, F.count(F.when(is_new, 1)).over(of_key))
+        .withColumn(_PLACE, F.row_number().over(in_order))
+    )
+    is_pair = F.col(_PLACE) <= F.least(_DELETED, _INSERTED)
+    change = F.when(is_pair, F.when(is_new, POSTIMAGE).otherwise(PREIMAGE)).otherwise(F.col(CHANGE_TYPE))
+    return placed.withColumn(CHANGE_TYPE, change).select(*(quoted(name) for name in (*schema.names, *CHANGE_COLUMNS)))
 
-    @cached_property
-    def _in_other_form(self) -> list:  # type: ignore[type-arg]
-        return [field for field in self.schema if _needs_form(field.dataType)]
 
-    @cached_property
-    def _form_names(self) -> dict[str, str]:
-        return {field.name: f"{_FORM}{index}" for index, field in enumerate(self._in_other_form)}
+def form_names(schema: StructType) -> dict[str, str]:
+    """Return the names for the forms of the columns that Spark does not compare as this module does."""
+    names = [field.name for field in schema if _needs_form(field.dataType)]
+    return {name: f"{_FORM}{index}" for index, name in enumerate(names)}
 
-    @property
-    def _row(self) -> list[str]:
-        """The columns that are equal if rows are."""
-        return [self._form_names.get(name, quoted(name)) for name in self.schema.names]
 
-    @property
-    def _columns(self) -> list[tuple[str]]:
-        return [(name,) for name in self.schema.names]
+def _columns(schema: StructType) -> list[tuple[str]]:
+    return [(name,) for name in schema.names]
 
-    def _forms(self, paths: Sequence[Sequence[str]]) -> list[Column]:
-        return [_form(F.col(".".join(map(quoted, path))), self._type(path)) for path in paths]
 
-    def _type(self, path: Sequence[str]) -> DataType:
-        kind: Any = self.schema
-        for name in path:
-            kind = kind[name].dataType
-        return kind  # type: ignore[no-any-return]
+def _forms(schema: StructType, paths: Sequence[Sequence[str]]) -> list[Column]:
+    return [_form(F.col(".".join(map(quoted, path))), _type(schema, path)) for path in paths]
+
+
+def _type(schema: StructType, path: Sequence[str]) -> DataType:
+    kind: Any = schema
+    for name in path:
+        kind = kind[name].dataType
+    return kind  # type: ignore[no-any-return]
 
 
 def _needs_form(data_type: DataType) -> bool:

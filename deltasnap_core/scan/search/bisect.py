@@ -22,7 +22,7 @@ from deltasnap_core.scan.changes.changed_rows import (
     DELETE,
     INSERT,
 )
-from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.row_comparison import difference
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import logical_schema
@@ -324,5 +324,5 @@ def _changed(
         deleted = reader.scan(where).rows_of(removed).withColumn(CHANGE_TYPE, F.lit(DELETE))
         both = rows.unionAll(deleted) if added else deleted
         of_version = {COMMIT_VERSION: F.lit(version.version), COMMIT_TIMESTAMP: F.lit(None).cast("timestamp")}
-        rows = RowComparison(schema).difference(both.withColumns(of_version))
+        rows = difference(both.withColumns(of_version), schema)
     return TableRows(version=version, source=rows.select(*map(quoted, (*schema.names, CHANGE_TYPE))))

@@ -208,7 +208,7 @@ def _without_copies(old: Iterable[pa.Table], new: Iterable[pa.Table]) -> tuple[l
 
 
 def _text(row: pa.Table) -> str:
-    """Return a text that is equal for equal rows only, as in `RowComparison`: NaN equals NaN, 0.0 is not -0.0.
+    """Return a text that is equal for equal rows only, as in `row_comparison`: NaN equals NaN, 0.0 is not -0.0.
 
     Names are compared without regard to case: `Day` and `day` are one column.
     """

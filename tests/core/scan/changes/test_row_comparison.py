@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deltasnap_core.scan.changes.changed_rows import CHANGE_COLUMNS
-from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.row_comparison import difference, net_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,8 +56,8 @@ def test_equal_rows_are_no_change_and_others_are_a_delete_and_an_insert(spark: S
         for name, values in cases.items()
         for value, change in zip(values, ("delete", "insert"), strict=True)
     ]
-    compared = RowComparison(from_arrow_schema(pa.schema([schema.field("a b"), schema.field("case")])))
-    found = compared.difference(spark.createDataFrame(pa.Table.from_pylist(rows, schema))).collect()
+    compared = from_arrow_schema(pa.schema([schema.field("a b"), schema.field("case")]))
+    found = difference(spark.createDataFrame(pa.Table.from_pylist(rows, schema)), compared).collect()
     expected = [(name, change) for name in cases if name in DIFFERENT for change in ("delete", "insert")]
     assert sorted((row["case"], row["_change_type"]) for row in found) == sorted(expected)
 
@@ -73,8 +73,8 @@ def test_key_may_be_a_field_of_a_struct(spark: SparkSession) -> None:
         for x, city, change, version in rows
     ]
     table = pa.Table.from_pylist(changes, pa.schema([("place", place), *extra]))
-    compared = RowComparison(from_arrow_schema(table.select(["place"]).schema))
-    found = compared.net(spark.createDataFrame(table), [("place", "x.y")]).collect()
+    compared = from_arrow_schema(table.select(["place"]).schema)
+    found = net_changes(spark.createDataFrame(table), compared, [("place", "x.y")]).collect()
     assert sorted((row["place"]["city"], row["_change_type"], row["_commit_version"]) for row in found) == [
         ("A", "delete", 8), ("B", "insert", 8), ("C", "insert", 7), ("D", "insert", 8),
     ]  # fmt: skip
