@@ -55,6 +55,16 @@ def test_files_are_compared_by_path_keys(tmp_path: Path, logged: str, canonical:
     assert differences(tmp_path, listed=canonical, allFiles=[add(logged)["add"]]) == expected
 
 
+def test_files_with_several_deletion_vectors_are_compared_in_any_order(tmp_path: Path) -> None:
+    vectors = [{"storageType": "u", "pathOrInlineDv": each, "sizeInBytes": 1, "cardinality": 1} for each in ("x", "y")]
+    adds = [add("a", deletionVector=vector)["add"] for vector in vectors]
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
+    state = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot.computed_state
+    checksum = VersionChecksum.parse(json.dumps({**COUNTS, "allFiles": adds}).encode())
+    files = [AddFile.from_json(each) for each in reversed(adds)]
+    assert compare_with_log(checksum, state, files, LOG_PATH) == ()
+
+
 def stats_of(data_type: str, bound: object, **more: object) -> str:
     bounds = {} if bound is None else {"c": bound}
     nested = {"s": {"t": bound}} if data_type == "timestamp" else {}

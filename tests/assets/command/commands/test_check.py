@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -131,6 +132,13 @@ def test_junit_is_xml_whatever_the_log_says(folder: Path) -> None:
     write_log(folder / "lake" / "hostile", {0: hostile})
     root = ElementTree.fromstring(run("check", "lake/hostile", "--format", "junit").stdout)
     assert root.find("testsuite/testcase/failure") is not None
+
+
+def test_last_line_counts_the_checks_by_their_result() -> None:
+    *lines, last = run("check", "lake/sound", "lake/damaged").stdout.splitlines()
+    marks = Counter(line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   "))
+    assert (marks["error"], marks["warning"]) == (1, 1)
+    assert last == f"{marks['passed']} checks passed, 1 failed, 1 warning"
 
 
 def test_annotations_are_one_line_for_each_failure() -> None:

@@ -128,7 +128,7 @@ def test_two_hundred_columns_are_shown(number: int, tmp_path: Path) -> None:
     fields = [{"name": f"c{each:03}", "type": "long", "nullable": True, "metadata": {}} for each in range(number)]
     shown = inspected(tmp_path, metadata(schemaString=json.dumps({"type": "struct", "fields": fields})))
     assert ("c199" in shown, "c200" in shown) == (True, False)
-    assert ("... " in shown and "and 1 more" in shown) == (number == 201)
+    assert bool(re.search(r"\.\.\. +and 1 more", shown)) == (number == 201)
 
 
 def test_segment_names_its_compactions_and_its_checksum(tmp_path: Path) -> None:
