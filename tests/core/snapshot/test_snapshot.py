@@ -51,7 +51,6 @@ def stored_rdds(spark: SparkSession) -> list[str]:
     return [info.name() for info in found]
 
 
-@pytest.mark.spark
 def test_members_agree_with_the_log(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     snapshot = DeltaLog.for_table(spark, table, clock=clock).get_snapshot_at(2, min_file_retention_timestamp=0)
     assert (snapshot.all_files.schema.names, snapshot.tombstones.schema.names) == (ADD.names, REMOVE.names)
@@ -64,7 +63,6 @@ def test_members_agree_with_the_log(spark: SparkSession, table: Path, clock: Fix
     assert spark.conf.get("spark.job.description", None) is None
 
 
-@pytest.mark.spark
 def test_tombstones_expire_at_the_boundary_strictly(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table)
     kept = {time: log.get_snapshot_at(2, min_file_retention_timestamp=time).tombstones.count() for time in (0, 4, 5)}
@@ -142,7 +140,6 @@ def test_states_are_not_cached_if_disabled(spark: SparkSession, table: Path) -> 
     assert not [rdd for rdd in stored_rdds(spark) if log.path in rdd]
 
 
-@pytest.mark.slow
 def test_statistics_are_optional(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(load_stats=False))
     assert [(row.path, row.size, row.stats) for row in log.snapshot.all_files.collect()] == [("a", 5, None)]
@@ -213,7 +210,6 @@ def test_history_is_a_frame_with_one_row_per_commit(spark: SparkSession, table: 
     ]
 
 
-@pytest.mark.spark
 def test_checksum_against_its_log_is_reported_by_field(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     log = DeltaLog.for_table(spark, table, clock=clock)
     state = log.snapshot.computed_state

@@ -73,7 +73,6 @@ def test_rows_are_the_same_on_both_engines(
     assert by_spark.num_rows == (4 if kind == "all_files" else 1)
 
 
-@pytest.mark.slow
 def test_files_and_tombstones_equal_on_both_engines(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     manifest = replace(base, min_file_retention_timestamp=OLD)
     found = [both_rows(version(spark, tmp_path, manifest, engine)) for engine in ("spark", "auto")]
@@ -112,7 +111,6 @@ def write_table(table: Path, style: CheckpointStyle) -> None:
     (log / commit_file(1)).unlink()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 def test_driver_counts_a_file_that_a_checkpoint_has_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, style: CheckpointStyle

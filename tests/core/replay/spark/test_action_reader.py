@@ -76,7 +76,6 @@ def statistics_of(actions: DataFrame | None, field: str = "stats") -> dict[str, 
     return {row.path: json.loads(row.found) if isinstance(row.found, str) else row.found for row in rows}
 
 
-@pytest.mark.slow
 def test_statistics_that_a_checkpoint_has_only_as_a_struct_are_json(spark: SparkSession, tmp_path: Path) -> None:
     stated = {"numRecords": 5, "minValues": {"id": 7}}
     file = checkpoint(tmp_path, [add("a"), add("b"), remove("c")], stated, None, keep_json=False)
@@ -120,7 +119,6 @@ def test_number_of_records_comes_from_the_struct_and_then_from_json(spark: Spark
     assert statistics_of(nothing) == {"a": None, "b": None, "c": None}
 
 
-@pytest.mark.slow
 def test_requested_statistics_are_values_only_if_the_checkpoint_has_them(spark: SparkSession, tmp_path: Path) -> None:
     file = checkpoint(tmp_path, [add("a"), add("b")], {"numRecords": 5, "minValues": {"id": 7}}, None)
     write_log(tmp_path.parent / "t", {1: [add("c", stats='{"numRecords":6}')]})
@@ -169,7 +167,6 @@ def test_asked_actions_of_commits_are_found_by_an_escaped_name_too(
     assert {row.name for row in found} == {"b", "c"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task_bytes", one_in(2, ["200", "1g"]), ids=["many tasks", "one task"])
 def test_lines_of_commits_that_are_read_by_path_keep_their_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: str

@@ -81,8 +81,8 @@ def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
     assert paths(3, again) == (["b", "c", "e"], ["a"])
 
 
-@pytest.mark.thorough
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "t", dict(enumerate(HISTORY)))
     stores = []
@@ -108,7 +108,6 @@ def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp
         assert in_driver.num_rows > 1
 
 
-@pytest.mark.slow
 def test_replaced_file_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     first = [protocol(), metadata(), add("gone", size=1), add("grows", size=2), add("stays", size=4)]
@@ -146,7 +145,6 @@ def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: 
     assert rows.all_files(manifest)["path"].to_pylist() == ["b"]
 
 
-@pytest.mark.slow
 def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
     rows, far = driver_rows(tmp_path), 2**61
     files = [add(f"file-{number}") for number in range(2000)]
@@ -282,7 +280,6 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     assert rows.keys_touched_or_expiring(kept, changes, Retention.after(OLD)) is None  # too many
 
 
-@pytest.mark.slow
 def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows = spark_rows(spark, tmp_path)
     applied, _ = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
