@@ -267,6 +267,16 @@ def test_forks_at_the_same_version_have_different_data_versions_once_a_version_w
     )
 
 
+def test_data_version_names_the_last_of_several_forks() -> None:
+    earlier = forks_of_text("1.50")
+    known = Known(versions=(0, 1, 2, 3, 4, 5), table_id="g", last_materialization=70, forks=earlier)
+    tags = plan(table(), status(0, 5), known, forked_after_3()).observation.tags
+    assert (tags["dagster/data_version"], tags[FORKS_TAG]) == (
+        "5 after 2 forks, the last at 3 after event 70",
+        "1.50_3.70",
+    )
+
+
 def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     add_partitions = instance.add_dynamic_partitions

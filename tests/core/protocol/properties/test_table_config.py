@@ -133,6 +133,7 @@ def test_earlier_name_of_the_change_data_feed_counts_only_without_the_current_on
     [
         ("104857600", 100 << 20),
         ("100mb", 100 << 20),
+        ("1", 1),
         (" 1GB ", 1 << 30),
         ("64k", 64 << 10),
         ("2t", 2 << 40),
