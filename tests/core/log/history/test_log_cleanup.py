@@ -39,6 +39,7 @@ CASES = {
     "nothing is old": (log_of(daily(71, 76)), []),
     "everything is old": (log_of(daily(10, 20)), []),
     "exactly at midnight": (log_of({0: 70.0, 1: 70.00001}), [1]),
+    "two commits at midnight": (log_of({0: 70.0, 1: 70.0}), [1]),
     "time that goes back": (log_of({0: 69.0, 1: 75.0, 2: 60.0, 3: 76.0}), [1, 2, 3]),
     "versions that are unreadable already": (log_of(daily(68, 73), without=(4,)), [3]),
     "cleaned up before": (log_of(daily(68, 73), {3: 71}, without=(0, 1, 2)), []),
