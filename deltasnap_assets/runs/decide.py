@@ -35,6 +35,21 @@ BROKEN_MS = 60_000
 """How often ticks read a broken table."""
 
 
+class TableState(Enum):
+    """What a tick finds. A table whose log cannot be found or listed has no state: reading it fails."""
+
+    NEW = "new"
+    """It was never followed, or the store lost what was recorded about it."""
+    FOLLOWING = "following"
+    """Every commit was followed."""
+    BEHIND = "behind"
+    """There are new commits. Once an hour it counts as behind without any: what was lost or wiped is found then."""
+    RETRYING = "retrying"
+    """A run may be dead, and its versions are requested once more."""
+    BROKEN = "broken"
+    """Versions cannot be loaded, or could not when the log was last read."""
+
+
 class Say(NamedTuple):
     """Show a message if no run is requested."""
 
@@ -88,24 +103,27 @@ def decide(seen: Seen, now_ms: int) -> tuple[Step, ...]:
         return (Say(f"{seen.table.name} is broken: {look.fault} Next poll in {seconds:.0f} s.", is_problem=True),)
     if _has_failed_lately(seen):
         return (Do.EXAMINE,)
-    if _is_up_to_date(seen, now_ms):
+    if state_of(seen, now_ms) is TableState.FOLLOWING:
         return tuple(_follow(seen, now_ms))
     return tuple(_work(seen, now_ms))
 
 
-def _is_up_to_date(seen: Seen, now_ms: int) -> bool:
-    """Return whether a tick has nothing to do: every commit was followed, no run is repeated, and no fault is known.
-
-    Once an hour it has something to do without new commits: what was lost or wiped is found then.
-    """
+def state_of(seen: Seen, now_ms: int) -> TableState:
+    """Return the state in which a tick finds a table."""
     look = seen.look
-    if seen.cursor is None or (look is not None and look.fault is not None):
-        return False
+    if look is not None and look.fault is not None:
+        return TableState.BROKEN
+    if seen.cursor is None:
+        return TableState.NEW
     if seen.news is not None or (look is not None and _is_due(look.at_ms, now_ms, LOOK_MS)):
-        return False
+        return TableState.BEHIND
     if seen.runs.silent and seen.missed is not None and not seen.missed.is_last_attempt:
-        return False
-    return look is not None or not (seen.page.is_unloadable or seen.is_document_lost)
+        return TableState.RETRYING
+    if look is None and seen.page.is_unloadable:
+        return TableState.BROKEN
+    if look is None and seen.is_document_lost:
+        return TableState.NEW
+    return TableState.FOLLOWING
 
 
 def _follow(seen: Seen, now_ms: int) -> Iterator[Step]:

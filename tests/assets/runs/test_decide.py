@@ -24,7 +24,9 @@ from deltasnap_assets.runs.decide import (
     Request,
     Say,
     Step,
+    TableState,
     decide,
+    state_of,
 )
 from deltasnap_assets.runs.due import (
     EXAMINED_AGAIN_MS,
@@ -282,27 +284,27 @@ def test_steps_follow_from_what_was_seen(case: str) -> None:
     assert steps_of(table) == expected
 
 
-STATES: dict[str, tuple[Seen, bool]] = {
-    "never followed": (seen(fields={"cursor": None}), True),
-    "lost": (seen(document=None), True),
-    "no new commits": (seen(), False),
-    "new commits": (seen(news=NEWS), True),
-    "read an hour ago": (seen(look=HOUR_AGO), True),
+STATES: dict[str, tuple[Seen, TableState]] = {
+    "never followed": (seen(fields={"cursor": None}), TableState.NEW),
+    "lost": (seen(document=None), TableState.NEW),
+    "no new commits": (seen(), TableState.FOLLOWING),
+    "new commits": (seen(news=NEWS), TableState.BEHIND),
+    "read an hour ago": (seen(look=HOUR_AGO), TableState.BEHIND),
     "a run that may be dead": (
-        seen(fields={"runs": SILENT}, missed=missed(0, 3, is_last_attempt=False)), True,
+        seen(fields={"runs": SILENT}, missed=missed(0, 3, is_last_attempt=False)), TableState.RETRYING,
     ),
-    "a fault": (seen(look=Look(at_ms=NOW - BROKEN_MS, fault=FAULT)), True),
-    "a fault on the page": (seen(page=Page(is_unloadable=True)), True),
+    "a fault": (seen(look=Look(at_ms=NOW, fault=FAULT)), TableState.BROKEN),
+    "a fault on the page": (seen(page=Page(is_unloadable=True)), TableState.BROKEN),
     "a fault on the page, which was read": (
-        seen(page=Page(is_unloadable=True), look=Look(at_ms=NOW - 1)), False,
+        seen(page=Page(is_unloadable=True), look=Look(at_ms=NOW - 1)), TableState.FOLLOWING,
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_tick_follows_the_log_unless_everything_is_known(case: str) -> None:
-    table, is_followed = STATES[case]
-    assert ("follow None" in steps_of(table)) is is_followed
+def test_state_of_a_table_follows_from_what_was_seen(case: str) -> None:
+    table, expected = STATES[case]
+    assert state_of(table, NOW) is expected
 
 
 @pytest.mark.parametrize(("committed_ms", "is_repeated"), [(5_001, True), (5_000, False), (None, False)])
